@@ -1,0 +1,52 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+// FM_STATIC=1 links the Swift runtime into the library, keeps every symbol but FM* private and
+// strips it. `scripts/build` sets it; a debug build or `swift test` does not.
+let isStatic = Context.environment["FM_STATIC"] != nil
+
+let libraryLinkerSettings: [LinkerSetting] =
+  isStatic
+  ? [
+    .unsafeFlags([
+      "-static-stdlib", "-use-ld=lld",
+      "-Xlinker", "--version-script=\(Context.packageDirectory)/Sources/FMCBindings/exports.map",
+      "-Xlinker", "--gc-sections", "-Xlinker", "--as-needed",
+      "-Xlinker", "-soname", "-Xlinker", "libFoundationModels.so.1",
+      "-Xlinker", "-s",
+    ])
+  ] : []
+
+let package = Package(
+  name: "OpenFM",
+  products: [
+    .library(name: "FoundationModels", type: .dynamic, targets: ["FMCBindings"]),
+    .library(name: "FMCore", targets: ["FMCore"]),
+  ],
+  targets: [
+    // One C module a library. Targets with C code of their own (CJPEG, CLinux) hold what Swift
+    // cannot express: setjmp/longjmp, variadics, fork.
+    .target(name: "CJPEG", linkerSettings: [.linkedLibrary("jpeg")]),
+    .systemLibrary(name: "CSPNG", pkgConfig: "spng", providers: [.apt(["libspng-dev"])]),
+    .systemLibrary(name: "CZimg", pkgConfig: "zimg", providers: [.apt(["libzimg-dev"])]),
+    .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
+    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+    .target(name: "CLinux"),
+
+    .target(name: "FMImaging", dependencies: ["CJPEG", "CSPNG", "CZimg", "CExif", "CCrypto"]),
+    .target(name: "FMWire", dependencies: ["CCurl", "CLinux"]),
+    .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
+    .target(name: "FMCommand", dependencies: ["FMCore"]),
+    .target(
+      name: "FMCBindings", dependencies: ["FMCore", "FMCommand"],
+      exclude: ["exports.map"],
+      linkerSettings: libraryLinkerSettings),
+
+    .testTarget(name: "FMImagingTests", dependencies: ["FMImaging"]),
+    .testTarget(name: "FMWireTests", dependencies: ["FMWire"]),
+    .testTarget(name: "FMCoreTests", dependencies: ["FMCore"]),
+  ],
+  swiftLanguageModes: [.v6]
+)

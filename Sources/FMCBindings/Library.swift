@@ -1,0 +1,2 @@
+import FMCommand
+import FMCore

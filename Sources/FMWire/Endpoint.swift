@@ -1,0 +1,20 @@
+/// Where a chat-completions server is and how to talk to it.
+public struct Endpoint: Sendable, Hashable {
+  /// Base URL as given, e.g. `http://127.0.0.1:8080` or `https://host/v1`.
+  public var baseURL: String
+  public var unixSocketPath: String?
+  public var apiKey: String?
+  public var headers: [String: String]
+  public var timeouts: HTTPTimeouts
+
+  public init(
+    baseURL: String, unixSocketPath: String? = nil, apiKey: String? = nil,
+    headers: [String: String] = [:], timeouts: HTTPTimeouts = HTTPTimeouts()
+  ) {
+    self.baseURL = baseURL
+    self.unixSocketPath = unixSocketPath
+    self.apiKey = apiKey
+    self.headers = headers
+    self.timeouts = timeouts
+  }
+}

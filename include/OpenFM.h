@@ -1,0 +1,330 @@
+/*
+ * OpenFM.h - what OpenFM adds to FoundationModels.h: models on any chat-completions server, errors
+ * with codes and details, pictures, an event queue for event loops, diagnostics.
+ *
+ * The conventions of FoundationModels.h hold here too.
+ *
+ * How the default model is found, in this order:
+ *   1. OPENFM_BASE_URL (with OPENFM_API_KEY and OPENFM_MODEL): that server.
+ *   2. The embedded engine (llama.cpp's server as a child process) with OPENFM_MODEL_PATH (and
+ *      OPENFM_MMPROJ_PATH for pictures), else with an installed model.
+ *   3. Otherwise it is unavailable, reason "model not ready", with a sentence that says what to do.
+ * OPENAI_* variables are never read: a key that lies around must not send pictures anywhere.
+ */
+#ifndef OPENFM_H
+#define OPENFM_H
+
+#include "FoundationModels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status codes ------------------------------------------------------------------------- */
+
+/* A code never changes its meaning. 0 to 11 and 255 are the reference's. */
+typedef enum FMStatus {
+  FMStatusSuccess = 0,
+  FMStatusExceededContextWindowSize = 1,
+  FMStatusAssetsUnavailable = 2,
+  FMStatusGuardrailViolation = 3,
+  FMStatusUnsupportedGuide = 4,
+  FMStatusUnsupportedLanguageOrLocale = 5,
+  FMStatusDecodingFailure = 6,
+  FMStatusRateLimited = 7,
+  FMStatusConcurrentRequests = 8,
+  FMStatusRefusal = 9,
+  FMStatusInvalidSchema = 10,
+  FMStatusInvalidArgument = 11,
+
+  /* Pictures */
+  FMStatusImageNotFound = 100,
+  FMStatusImageNotAFile = 101,        /* a directory, a socket, a device */
+  FMStatusImageNotReadable = 102,     /* permission, or reading failed */
+  FMStatusImageEmpty = 103,           /* no bytes */
+  FMStatusNotAnImage = 104,           /* text, HTML, an archive ... */
+  FMStatusUnsupportedImageFormat = 105,
+  FMStatusCorruptImage = 106,
+  FMStatusImageTooLarge = 107,        /* more pixels or bytes than the limits allow */
+  FMStatusImageChanged = 108,         /* not the bytes that were attached earlier */
+  FMStatusInvalidImagePath = 109,     /* empty, holds a NUL, is no UTF-8 */
+
+  /* Prompts */
+  FMStatusInvalidPromptText = 120,    /* no UTF-8 */
+  FMStatusDuplicateLabel = 121,
+  FMStatusInvalidLabel = 122,         /* empty, holds a NUL, control characters or brackets */
+  FMStatusEmptyPrompt = 123,
+  FMStatusInvalidOrientation = 124,   /* not 1 to 8 */
+
+  /* Transport */
+  FMStatusConnect = 140,              /* no connection */
+  FMStatusTLS = 141,                  /* handshake or certificate */
+  FMStatusTimeout = 142,
+  FMStatusServer = 143,               /* the server answered with an error */
+  FMStatusInvalidResponse = 144,      /* no valid HTTP, event stream or JSON */
+  FMStatusEndedEarly = 145,           /* the stream broke off; details hold the partial text */
+  FMStatusRequestTooLarge = 146,
+  FMStatusInvalidURL = 147,
+  FMStatusAuthentication = 148,       /* 401 or 403: no key, or a wrong one */
+  FMStatusNotFound = 149,             /* no such endpoint, or no such model there */
+
+  /* Model and engine */
+  FMStatusUnsupportedCapability = 160, /* e.g. pictures for a model that sees none */
+  FMStatusEngineNotStarted = 161,
+  FMStatusEngineFailed = 162,          /* started, but never became ready */
+  FMStatusEngineDied = 163,            /* ended while it answered */
+  FMStatusEmptyResponse = 164,         /* the model said nothing at all */
+  FMStatusUsedAfterFork = 170,
+  FMStatusShutDown = 171,
+
+  FMStatusUnknown = 255                /* anything else; also a cancelled request */
+} FMStatus;
+
+/* The code's name, e.g. "imageNotFound"; "unknown" for a code not listed. A constant: not freed. */
+const char *_Nonnull FMStatusName(int code);
+
+/*
+ * The last failure on the calling thread of a function that has no error parameters (or whose error
+ * parameters were NULL): its code (0 = none) and description (NULL = none). The description lives
+ * until the thread's next call into this library; it is not freed. A call that succeeds leaves both
+ * as they were.
+ */
+int FMLastErrorCode(void);
+const char *_Nullable FMLastErrorDescription(void);
+
+/*
+ * The details of that failure as a JSON object (see FMEventKindEnd); "{}" where there are none.
+ * Free with FMFreeString.
+ */
+char *_Nonnull FMLastErrorCopyDetailsJSON(void);
+
+/* ---- The library -------------------------------------------------------------------------- */
+
+/* The library's version, e.g. "0.1.0". A constant: not freed. */
+const char *_Nonnull FMVersion(void);
+
+/*
+ * A JSON object that says how the library was built: version, picture formats, versions of the
+ * linked libraries, HTTP features. Free with FMFreeString.
+ */
+char *_Nonnull FMCopyBuildInfoJSON(void);
+
+/* The kinds FMDebugLiveObjects counts. */
+typedef enum FMObjectKind {
+  FMObjectKindAny = 0, /* all of them */
+  FMObjectKindModel = 1,
+  FMObjectKindSession = 2,
+  FMObjectKindComposedPrompt = 3,
+  FMObjectKindTask = 4,
+  FMObjectKindResponseStream = 5,
+  FMObjectKindGeneratedContent = 6,
+  FMObjectKindEventQueue = 7,
+  FMObjectKindPreparedImage = 8
+} FMObjectKind;
+
+/* How many objects of that kind are alive, whether a reference or a running request keeps them. */
+int64_t FMDebugLiveObjects(FMObjectKind kind);
+
+/*
+ * Cancels every request, waits up to a second for the callbacks and event queue entries that are due,
+ * ends the embedded engines. Afterwards, starting a request fails with status 171. For the moment
+ * before an interpreter or a host unloads; needs not be called otherwise. May be called again.
+ */
+void FMShutdown(void);
+
+/* The `fm` command: what a `main` passes on. Returns the exit code. */
+int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
+
+/* ---- Models ------------------------------------------------------------------------------- */
+
+/*
+ * A model on a server that speaks the chat-completions protocol. `baseURL` with a path component
+ * like "v1" gets "/chat/completions" appended, any other "/v1/chat/completions". `apiKey` may be
+ * NULL. `optionsJSON` (NULL or "" = none), all optional:
+ *   {"headers": {name: value},
+ *    "timeout": {"connect": s, "first_byte": s, "idle": s, "total": s},
+ *    "context_size": tokens,
+ *    "supports_images": bool,       asked of the server when absent, true where it does not tell
+ *    "supports_guided_generation": bool,
+ *    "image": {"max_long_edge": px, "quality": 1-100, "background": "#RRGGBB", "verify": bool},
+ *    "extra_body": {...}}           members added to every request's body
+ * Serves wherever an FMSystemLanguageModelRef is asked for. Connects to nothing. +1, or NULL with
+ * code 11 or 147.
+ */
+FMSystemLanguageModelRef _Nullable FMLanguageModelCreateChatCompletions(
+    const char *_Nonnull baseURL, const char *_Nonnull model, const char *_Nullable apiKey,
+    const char *_Nullable optionsJSON, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Why a model is unavailable and what to do, in one sentence; NULL when it is available. Free with
+ * FMFreeString.
+ */
+char *_Nullable FMLanguageModelCopyUnavailableExplanation(FMSystemLanguageModelRef _Nonnull model);
+
+/*
+ * What a model is, as a JSON object: kind ("chat-completions", "engine", "unavailable"), model,
+ * base_url, model_path, mmproj_path, engine (command), context_size - those that apply. Holds no
+ * key. Starts nothing. Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelCopyDescriptionJSON(FMSystemLanguageModelRef _Nonnull model);
+
+/*
+ * What the embedded engine falls back to, for hosts that carry one: a JSON object
+ *   {"command": ["program", "arg", ...], "model_path": "/path/model.gguf"}
+ * each used only where the environment and the installed models give nothing. Returns false, with
+ * code 11, for anything else. The last call holds.
+ */
+bool FMEngineSetDefaults(const char *_Nonnull json, int *_Nullable outErrorCode,
+                         char *_Nullable *_Nullable outErrorDescription);
+
+/* ---- Pictures ----------------------------------------------------------------------------- */
+
+/* What a picture's header says. */
+typedef struct FMImageInfo {
+  int32_t width;        /* pixels, upright: after the turn that the orientation asks for */
+  int32_t height;
+  int32_t storedWidth;  /* pixels, as stored */
+  int32_t storedHeight;
+  int32_t orientation;  /* 1 to 8: the given one, else the file's, else 1 */
+  int64_t byteCount;
+  char mediaType[32];   /* e.g. "image/jpeg", by the magic bytes */
+  char sha256[65];      /* of the file's bytes, lower-case hexadecimal */
+} FMImageInfo;
+
+/*
+ * Opens, reads, checks and closes a picture file, and tells what it is. `orientation` 0 takes the
+ * file's own, 1 to 8 replaces it. False on failure, codes 100 to 124.
+ */
+bool FMImageInspect(const char *_Nonnull path, int orientation, FMImageInfo *_Nonnull info,
+                    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * FMComposedPromptAddAttachment with an explicit orientation (0 = the file's own, 1 to 8 replaces
+ * it), a check that the file is still the one inspected before (`expectedSHA256`, 64 hexadecimal
+ * digits; NULL = no check), and an error text.
+ */
+bool FMComposedPromptAddAttachmentWithOrientation(
+    FMComposedPromptRef _Nonnull prompt, const char *_Nonnull path, const char *_Nullable label,
+    int orientation, const char *_Nullable expectedSHA256, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/* FMComposedPromptAddText with an error channel: code 120 for a text that is no UTF-8. */
+bool FMComposedPromptAddTextBytes(FMComposedPromptRef _Nonnull prompt, const char *_Nonnull text,
+                                  size_t length, int *_Nullable outErrorCode,
+                                  char *_Nullable *_Nullable outErrorDescription);
+
+typedef const void *FMPreparedImageRef;
+
+/*
+ * What a model would be sent for the picture at `path`: upright, without transparency and metadata,
+ * within the policy (`policyJSON` as "image" of FMLanguageModelCreateChatCompletions; NULL = the
+ * default). +1, or NULL with a code 100 to 124.
+ */
+FMPreparedImageRef _Nullable FMPreparedImageCreate(const char *_Nonnull path, int orientation,
+                                                   const char *_Nullable policyJSON,
+                                                   int *_Nullable outErrorCode,
+                                                   char *_Nullable *_Nullable outErrorDescription);
+
+/* The encoded file, `length` bytes, alive as long as the image. */
+const uint8_t *_Nullable FMPreparedImageGetBytes(FMPreparedImageRef _Nonnull image,
+                                                 size_t *_Nonnull length);
+
+/*
+ * {"media_type", "width", "height", "source_width", "source_height", "byte_count", "route":
+ * "passThrough"|"reencoded"...}; the source size is upright. Free with FMFreeString.
+ */
+char *_Nullable FMPreparedImageCopyInfoJSON(FMPreparedImageRef _Nonnull image);
+
+/* ---- Usage -------------------------------------------------------------------------------- */
+
+/*
+ * Token counts as the server gave them, as a JSON object; a count nobody gave is null, never 0:
+ *   {"session": USAGE, "last_response": {"usage": USAGE, "finish_reason": "stop", "images":
+ *     [{"label", "source_width", "source_height", "width", "height", "byte_count", "media_type",
+ *       "route"}]} or null}
+ *   USAGE = {"input": {"total", "cached"}, "output": {"total", "reasoning"}}
+ * Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelSessionCopyUsageJSON(FMLanguageModelSessionRef _Nonnull session);
+
+/* ---- Event queue -------------------------------------------------------------------------- */
+
+/*
+ * A queue that an event loop watches through a descriptor, for hosts that cannot be called back on
+ * a foreign thread. Requests are started "on" a queue with a token of the host's choice, which every
+ * event of the request carries.
+ */
+typedef const void *FMEventQueueRef;
+
+/* One event: this header, `length` payload bytes, zero bytes up to `size`. */
+typedef struct FMEventHeader {
+  uint32_t size;   /* of the whole event, a multiple of 8 */
+  uint32_t kind;   /* FMEventKind */
+  uint64_t token;
+  int32_t status;  /* FMStatus; 0 unless kind is FMEventKindEnd */
+  uint32_t length; /* payload bytes */
+} FMEventHeader;
+
+typedef enum FMEventKind {
+  /* Text to append to the answer so far. A slow reader gets several joined in one. */
+  FMEventKindDelta = 1,
+  /* The whole answer so far, in place of what came before. */
+  FMEventKindReplace = 2,
+  /* The whole final answer: text, or JSON when a schema was given. */
+  FMEventKindContent = 3,
+  /* "last_response" of FMLanguageModelSessionCopyUsageJSON; comes before the end. */
+  FMEventKindMetadata = 4,
+  /*
+   * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:
+   * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
+   * "context_size", "http_status", "body", "url", "retry_after", "partial_text", "raw_content",
+   * "log_tail".
+   */
+  FMEventKindEnd = 5
+} FMEventKind;
+
+/* +1. NULL when no descriptor is to be had. Releasing the queue drops what is in it. */
+FMEventQueueRef _Nullable FMEventQueueCreate(void);
+
+/*
+ * The eventfd that is readable while events wait. It belongs to the queue; do not read or close it.
+ * -1 for a bad reference.
+ */
+int FMEventQueueGetFileDescriptor(FMEventQueueRef _Nonnull queue);
+
+/*
+ * Moves whole events, oldest first, into `buffer` (8-byte aligned) and returns the bytes written;
+ * never blocks. When the first one does not fit, nothing is moved, the result is 0 and `*needed`
+ * its size; otherwise `*needed` is 0. The descriptor stays readable while events are left.
+ */
+size_t FMEventQueueDrain(FMEventQueueRef _Nonnull queue, void *_Nonnull buffer, size_t capacity,
+                         size_t *_Nonnull needed);
+
+/*
+ * FMLanguageModelSessionRespond onto a queue: one FMEventKindContent, one FMEventKindMetadata, one
+ * FMEventKindEnd; or the end alone with the failure. `schemaJSON` NULL = text. Failures that are
+ * known at once (bad options, bad schema, a prompt that cannot be sent) come as the end event too.
+ * +1 task; NULL, with an error code, only for bad references.
+ */
+FMTaskRef _Nullable FMLanguageModelSessionRespondOnQueue(
+    FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
+    const char *_Nullable schemaJSON, const char *_Nullable optionsJSON,
+    FMEventQueueRef _Nonnull queue, uint64_t token, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * The same as a stream: any number of FMEventKindDelta and FMEventKindReplace, then as above
+ * (FMEventKindContent repeats the whole answer only when a schema was given).
+ */
+FMTaskRef _Nullable FMLanguageModelSessionStreamOnQueue(
+    FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
+    const char *_Nullable schemaJSON, const char *_Nullable optionsJSON,
+    FMEventQueueRef _Nonnull queue, uint64_t token, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
