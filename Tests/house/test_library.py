@@ -1,0 +1,121 @@
+"""What the release library exports, what it needs, and that it runs where no Swift is."""
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from headers import enum, functions, status_name
+
+
+def run(*command, **options):
+    return subprocess.run(
+        [str(part) for part in command], check=True, capture_output=True, text=True, **options
+    ).stdout
+
+
+def exported(library):
+    """Names of the defined dynamic symbols, without the library's own version nodes."""
+    rows = [line.split() for line in run("nm", "-D", "--defined-only", library).splitlines()]
+    return {row[2].split("@")[0] for row in rows if row[1] != "A"}
+
+
+def test_exports_what_the_headers_declare_and_nothing_else(root, library):
+    declared = functions(root / "include/FoundationModels.h") | functions(root / "include/OpenFM.h")
+    names = exported(library)
+    assert names - declared == set(), "exported, in no header"
+    assert declared - names == set(), "declared, not exported"
+
+
+def test_soname_and_needed(library):
+    dynamic = run("readelf", "-d", "-W", library)
+    assert re.findall(r"\(SONAME\).*\[(.*)\]", dynamic) == ["libFoundationModels.so.1"]
+    assert re.findall(r"\(R(?:UN)?PATH\)", dynamic) == [], "a path of the build machine"
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    assert "libc.so.6" in needed
+    forbidden = re.compile(r"swift|Foundation|dispatch|BlocksRuntime|icu", re.I)
+    assert [name for name in needed if forbidden.search(name)] == []
+    # docs/DEPENDENCIES.md speaks of each library that is linked.
+    system = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+    known = {
+        "libjpeg.so.62",
+        "libspng.so.0",
+        "libzimg.so.2",
+        "libexif.so.12",
+        "libcurl.so.4",
+        "libcrypto.so.3",
+        "liblcms2.so.2",
+    }
+    assert set(needed) - system - known == set()
+
+
+def test_all_it_needs_is_found_outside_the_toolchain(library):
+    lines = run("ldd", library, env={"PATH": "/usr/bin:/bin"})
+    assert "not found" not in lines
+    assert not re.search(r"libswift|libFoundation[^M]|libdispatch", lines), lines
+
+
+def test_loads_with_an_empty_environment(library):
+    code = (
+        "import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]); "
+        "lib.FMVersion.restype = ctypes.c_char_p; print(lib.FMVersion().decode())"
+    )
+    assert re.fullmatch(
+        r"\d+\.\d+\.\d+\S*\n", run("env", "-i", sys.executable, "-I", "-c", code, library)
+    )
+
+
+def test_runs_with_the_toolchain_out_of_sight(library):
+    """A mount namespace with an empty folder over the toolchain: nothing reads it at run time."""
+    swift = shutil.which("swift")
+    assert swift is not None
+    # .../usr/bin/swift -> the folder that holds the toolchain's usr.
+    toolchain = str(Path(swift).resolve().parents[2])
+    if toolchain in ("/", "/usr") or os.geteuid() != 0:
+        # The loader's own trace is the next best witness.
+        trace = run(
+            sys.executable,
+            "-c",
+            "import ctypes, sys; ctypes.CDLL(sys.argv[1]).FMVersion()",
+            library,
+            env={"PATH": "/usr/bin:/bin", "LD_DEBUG": "files", "LD_DEBUG_OUTPUT": "/dev/stderr"},
+        )
+        assert "libswift" not in trace
+        return
+    code = (
+        "import ctypes, os, sys; "
+        f"assert os.listdir({toolchain!r}) == [], 'the toolchain is still in sight'; "
+        "lib = ctypes.CDLL(sys.argv[1]); lib.FMVersion.restype = ctypes.c_char_p; "
+        "lib.FMSystemLanguageModelGetDefault.restype = ctypes.c_void_p; "
+        "model = lib.FMSystemLanguageModelGetDefault(); assert model; "
+        "lib.FMRelease(ctypes.c_void_p(model)); print(lib.FMVersion().decode())"
+    )
+    script = f'mount -t tmpfs none "{toolchain}" && exec "$@"'
+    out = run("unshare", "-m", "sh", "-c", script, "sh", sys.executable, "-I", "-c", code, library)
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", out)
+
+
+def test_every_status_has_its_name(root, library):
+    lib = ctypes.CDLL(str(library))
+    lib.FMStatusName.restype = ctypes.c_char_p
+    members = enum(root / "include/OpenFM.h", "FMStatus")
+    names = {value: lib.FMStatusName(value).decode() for _, value in members}
+    assert names == {value: status_name(name) for name, value in members}
+    unlisted = [code for code in range(-2, 300) if code not in names]
+    assert {lib.FMStatusName(code) for code in unlisted} == {b"unknown"}
+
+
+def test_the_command_finds_its_library_wherever_it_lies(root, tmp_path):
+    """bin/fm beside lib/, or with the library in its own folder; no LD_LIBRARY_PATH."""
+    built = root / ".build/openfm"
+    for place in ("lib", "bin"):
+        home = tmp_path / place
+        (home / "bin").mkdir(parents=True)
+        (home / place).mkdir(exist_ok=True)
+        shutil.copy(built / "bin/fm", home / "bin/fm")
+        shutil.copy(built / "lib/libFoundationModels.so.1", home / place)
+        out = run("env", "-i", home / "bin/fm", "--version")
+        assert re.search(r"\d+\.\d+\.\d+", out)
