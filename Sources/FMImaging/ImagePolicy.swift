@@ -36,4 +36,14 @@ public struct ImageLimits: Sendable, Hashable {
   }
 
   public static let `default` = ImageLimits()
+
+  func check(width: Int, height: Int) throws(ImageProblem) {
+    let (pixels, overflow) = width.multipliedReportingOverflow(by: height)
+    if overflow || pixels > maxPixels {
+      throw ImageProblem(
+        .tooLarge,
+        "\(width) x \(height) pixels are more than the limit of \(maxPixels); scale the picture down"
+      )
+    }
+  }
 }

@@ -1,18 +1,44 @@
 /// Turns source pictures into what a server may see, and remembers the results.
 ///
 /// Deterministic: the same bytes, orientation and policy give the same output, so that a server's
-/// prefix cache stays warm. Thread-safe; work runs on the caller's thread.
+/// prefix cache stays warm. Thread-safe; work runs on the caller's thread, and a second caller who
+/// wants the same picture meanwhile waits for the first.
+///
+/// ```swift
+/// let source = try SourceImage(contentsOfFile: "photo.jpg")
+/// let image = try ImagePreparer.shared.prepare(source)
+/// print(image.width, image.height, image.format.mediaType)
+/// ```
 public final class ImagePreparer: Sendable {
   public static let shared = ImagePreparer()
 
+  let cache: PreparedImageCache
+
   /// - Parameter cacheByteLimit: prepared bytes kept at most; the least recently used go first.
   public init(cacheByteLimit: Int = 64 << 20) {
+    cache = PreparedImageCache(byteLimit: cacheByteLimit)
   }
 
+  /// Upright, opaque, within the policy, without metadata.
+  ///
+  /// Costs a hash lookup for a picture prepared before. Otherwise, for JPEG, one decode at the
+  /// nearest DCT scale, one resize and one encode; about 1.5 bytes of memory a decoded pixel, 3 for
+  /// PNG, twice the stored pixels more for a progressive JPEG's coefficients.
+  ///
   /// - Parameter orientation: replaces the file's own orientation; nil takes the file's.
+  /// - Throws: `corrupt` for damaged or missing picture data, `unsupportedFormat`, `tooLarge`.
   public func prepare(
     _ source: SourceImage, orientation: ImageOrientation? = nil, policy: ImagePolicy = .default
   ) throws(ImageError) -> PreparedImage {
-    fatalError()
+    let orientation = orientation ?? source.info.orientation
+    let key = PreparedImageCache.Key(
+      sha256: source.sha256, orientation: orientation, policy: policy)
+    do {
+      return try cache.image(for: key) { () throws(ImageProblem) in
+        try Preparation(source: source, orientation: orientation, policy: policy).run()
+      }
+    } catch {
+      throw ImageError(error, path: source.path)
+    }
   }
 }

@@ -1,0 +1,116 @@
+import CJPEG
+
+/// One libjpeg decoder over bytes in memory; frees what it holds with itself.
+///
+/// The bytes given to `init` must stay alive and in place as long as the decoder.
+final class JPEGDecoder {
+  private let handle: OpaquePointer
+  private(set) var header = cjpeg_header()
+
+  /// Reads the header.
+  init(_ bytes: UnsafeBufferPointer<UInt8>) throws(ImageProblem) {
+    guard let handle = cjpeg_decoder_new(bytes.baseAddress, bytes.count) else {
+      throw ImageProblem(.tooLarge, "not enough memory to decode a JPEG")
+    }
+    self.handle = handle
+    try check(cjpeg_decoder_read_header(handle, &header))
+  }
+
+  deinit { cjpeg_decoder_free(handle) }
+
+  /// The part of a component's plane that the picture covers, in samples at the current scale:
+  /// not whole when the picture's size is no multiple of the sampling.
+  func extent(of component: cjpeg_component) -> (width: Double, height: Double) {
+    let across = component.h_samp * component.block_size
+    let down = component.v_samp * component.block_size
+    return (
+      Double(Int(header.width) * Int(across)) / Double(header.max_h_samp * 8),
+      Double(Int(header.height) * Int(down)) / Double(header.max_v_samp * 8)
+    )
+  }
+
+  var components: [cjpeg_component] {
+    let all = header.components
+    return Array([all.0, all.1, all.2, all.3].prefix(Int(header.component_count)))
+  }
+
+  /// Decodes all components as they are stored, at 1/`denominator`.
+  func decodePlanes(denominator: Int) throws(ImageProblem) -> [Plane] {
+    try check(cjpeg_decoder_start(handle, 1, CInt(denominator), &header))
+    var planes: [Plane] = []
+    for component in components {
+      planes.append(
+        try Plane(
+          width: Int(component.width), height: Int(component.height),
+          paddedWidth: Int(component.padded_width), paddedHeight: Int(component.padded_height)))
+    }
+    try check(cjpeg_decoder_read_planes(handle, planes.map(\.descriptor)))
+    try check(cjpeg_decoder_finish(handle))
+    return planes
+  }
+
+  /// Decodes four components at 1/`denominator` and converts them to R, G, B.
+  ///
+  /// Adobe's programs store the inks inverted and nearly every CMYK JPEG is theirs; like Pillow,
+  /// this takes all of them so, whatever their markers say.
+  func decodeInks(denominator: Int) throws(ImageProblem) -> [Plane] {
+    try check(cjpeg_decoder_start(handle, 0, CInt(denominator), &header))
+    let width = Int(header.output_width)
+    let height = Int(header.output_height)
+    let red = try Plane(width: width, height: height)
+    let green = try Plane(width: width, height: height)
+    let blue = try Plane(width: width, height: height)
+    let inks = try Plane(width: width * 4, height: 1)
+    for y in 0..<height {
+      try check(cjpeg_decoder_read_row(handle, inks.base))
+      let (r, g, b) = (red.row(y), green.row(y), blue.row(y))
+      for x in 0..<width {
+        let ink = inks.base + 4 * x
+        let light = UInt32(ink[3])
+        r[x] = Self.scaled(ink[0], by: light)
+        g[x] = Self.scaled(ink[1], by: light)
+        b[x] = Self.scaled(ink[2], by: light)
+      }
+    }
+    try check(cjpeg_decoder_finish(handle))
+    return [red, green, blue]
+  }
+
+  /// value x light / 255, rounded.
+  @inline(__always)
+  private static func scaled(_ value: UInt8, by light: UInt32) -> UInt8 {
+    let product = UInt32(value) * light + 128
+    return UInt8(truncatingIfNeeded: (product + product >> 8) >> 8)
+  }
+
+  /// Decodes the entropy-coded data to its end and keeps nothing.
+  ///
+  /// At 1/8 only the Huffman decoding costs anything, and progressive pictures their coefficients.
+  func verify() throws(ImageProblem) {
+    try check(cjpeg_decoder_start(handle, 1, 8, &header))
+    try check(cjpeg_decoder_read_planes(handle, nil))
+    try check(cjpeg_decoder_finish(handle))
+  }
+
+  private func check(_ status: cjpeg_status) throws(ImageProblem) {
+    let words = String(cString: cjpeg_decoder_message(handle))
+    switch status {
+    case CJPEG_OK:
+      return
+    case CJPEG_NO_MEMORY:
+      throw .outOfMemory(Int(header.width), Int(header.height))
+    case CJPEG_UNSUPPORTED:
+      throw ImageProblem(
+        .unsupportedFormat, "this JPEG is not supported (\(words)); save it as ordinary JPEG")
+    default:
+      throw ImageProblem(
+        .corrupt, "the JPEG is damaged or cut short (\(words)); copy or download it again")
+    }
+  }
+}
+
+extension Plane {
+  var descriptor: cjpeg_plane {
+    cjpeg_plane(data: base, stride: stride, width: CInt(width), height: CInt(height))
+  }
+}
