@@ -83,7 +83,9 @@ def main(names: list[str]) -> int:
         for name in names:
             print(f"-- {name}", flush=True)
             program = build(f"test_{name}", folder)
-            done = subprocess.run([program], env=environment, stdout=subprocess.PIPE, text=True)
+            wrapper = os.environ.get("OPENFM_TEST_WRAPPER", "").split()
+            command = [*wrapper, str(program)]
+            done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
             print(done.stdout, end="", flush=True)
             counted = re.search(r"^(\d+) passed, (\d+) failed$", done.stdout, re.M)
             if counted:
