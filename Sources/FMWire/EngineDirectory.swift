@@ -24,7 +24,7 @@ final class EngineDirectory: Sendable {
       guard let base, base.hasPrefix("/"),
         base.utf8.count + Self.prefix.count + Self.socketName.count + 8 <= Self.maximumSocketPath
       else { continue }
-      Self.sweep(base)
+      if Self.swept.withLock({ $0.insert(base).inserted }) { Self.sweep(base) }
       var template = Array("\(base)/\(Self.prefix)XXXXXX".utf8CString)
       guard mkdtemp(&template) != nil else { continue }
       let path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
@@ -53,11 +53,11 @@ final class EngineDirectory: Sendable {
     rmdir(path)
   }
 
-  /// Removes the folders of processes that were killed; once a process and base.
-  private static func sweep(_ base: String) {
-    guard swept.withLock({ $0.insert(base).inserted }), let directory = opendir(base) else {
-      return
-    }
+  /// Removes the folders under `base` that killed processes left.
+  ///
+  /// - Parameter minimumAge: seconds; a folder just made may not be locked yet.
+  static func sweep(_ base: String, minimumAge: Int = 60) {
+    guard let directory = opendir(base) else { return }
     defer { closedir(directory) }
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
@@ -68,9 +68,8 @@ final class EngineDirectory: Sendable {
       guard name.hasPrefix(prefix) else { continue }
       let path = "\(base)/\(name)"
       var status = stat()
-      // One just made may not be locked yet.
       guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
-        status.st_uid == geteuid(), now.tv_sec - status.st_ctim.tv_sec > 60
+        status.st_uid == geteuid(), now.tv_sec - status.st_ctim.tv_sec >= minimumAge
       else { continue }
       let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
       guard descriptor >= 0 else { continue }
