@@ -3,16 +3,21 @@ public struct Endpoint: Sendable, Hashable {
   /// Base URL as given, e.g. `http://127.0.0.1:8080` or `https://host/v1`.
   public var baseURL: String
   public var unixSocketPath: String?
+  /// A PEM file of the authorities to trust in place of the system's.
+  public var certificateFile: String?
   public var apiKey: String?
+  /// Sent with every request; they win over the client's own.
   public var headers: [String: String]
   public var timeouts: HTTPTimeouts
 
   public init(
-    baseURL: String, unixSocketPath: String? = nil, apiKey: String? = nil,
-    headers: [String: String] = [:], timeouts: HTTPTimeouts = HTTPTimeouts()
+    baseURL: String, unixSocketPath: String? = nil, certificateFile: String? = nil,
+    apiKey: String? = nil, headers: [String: String] = [:],
+    timeouts: HTTPTimeouts = HTTPTimeouts()
   ) {
     self.baseURL = baseURL
     self.unixSocketPath = unixSocketPath
+    self.certificateFile = certificateFile
     self.apiKey = apiKey
     self.headers = headers
     self.timeouts = timeouts

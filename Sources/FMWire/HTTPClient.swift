@@ -1,74 +1,46 @@
-public struct HTTPTimeouts: Sendable, Hashable {
-  /// Seconds; 0 = no limit.
-  public var connect: Double
-  /// From the request's last byte to the response's first.
-  public var firstByte: Double
-  /// Between two chunks of a body.
-  public var idle: Double
-  public var total: Double
-  public init(
-    connect: Double = 10, firstByte: Double = 300, idle: Double = 120, total: Double = 0
-  ) {
-    self.connect = connect
-    self.firstByte = firstByte
-    self.idle = idle
-    self.total = total
-  }
-}
-
-public struct HTTPRequest: Sendable {
-  public var method: String
-  public var url: String
-  /// Connect to this Unix socket; the URL then only gives the path and the Host header.
-  public var unixSocketPath: String?
-  public var headers: [(name: String, value: String)]
-  public var body: [UInt8]
-  public var timeouts: HTTPTimeouts
-
-  public init(
-    method: String, url: String, unixSocketPath: String? = nil,
-    headers: [(name: String, value: String)] = [], body: [UInt8] = [],
-    timeouts: HTTPTimeouts = HTTPTimeouts()
-  ) {
-    self.method = method
-    self.url = url
-    self.unixSocketPath = unixSocketPath
-    self.headers = headers
-    self.body = body
-    self.timeouts = timeouts
-  }
-}
-
-public struct HTTPResponseHead: Sendable {
-  public var status: Int
-  /// Names in lower case.
-  public var headers: [(name: String, value: String)]
-  public func header(_ name: String) -> String? { headers.last { $0.name == name }?.value }
-}
-
-/// A response whose body arrives in chunks. Dropping the iterator or cancelling the task that
-/// iterates closes the connection at once.
-public struct HTTPResponseStream: Sendable, AsyncSequence {
-  public typealias Element = [UInt8]
-  public var head: HTTPResponseHead
-
-  public struct AsyncIterator: AsyncIteratorProtocol {
-    /// The next chunk, nil at the end of a complete body. Throws `WireError`, or
-    /// `CancellationError` when the task was cancelled.
-    public mutating func next() async throws -> [UInt8]? { fatalError() }
-  }
-  public func makeAsyncIterator() -> AsyncIterator { fatalError() }
-}
-
 /// HTTP over libcurl: one I/O thread a process, curl's multi interface driven by epoll.
+///
+/// HTTP/1.1, and HTTP/2 over TLS where both sides can. Connections are reused. Redirects are not
+/// followed; proxies come from the environment and are never used for loopback; certificates are
+/// always checked.
 public final class HTTPClient: Sendable {
   public static let shared = HTTPClient()
+  static let userAgent = "openfm/0.1.0"
 
-  /// Returns once the response's headers are there.
-  public func stream(_ request: HTTPRequest) async throws -> HTTPResponseStream { fatalError() }
+  private init() {}
+
+  /// Returns once the response's headers are there, whatever its status.
+  ///
+  /// Throws `WireError`, or `CancellationError` when the task was cancelled; the connection is then
+  /// closed at once.
+  public func stream(_ request: HTTPRequest) async throws -> HTTPResponseStream {
+    let target = try HTTPTarget(request)
+    try Task.checkCancellation()
+    try IOThread.shared.start()
+    let exchange = HTTPExchange(request: request, target: target)
+    return HTTPResponseStream(head: try await exchange.start(), exchange: exchange)
+  }
 
   /// The whole response; a body over `maxBytes` is an `invalidResponse` error.
   public func send(_ request: HTTPRequest, maxBytes: Int = 64 << 20) async throws
     -> (head: HTTPResponseHead, body: [UInt8])
-  { fatalError() }
+  {
+    let response = try await stream(request)
+    var body: [UInt8] = []
+    for try await chunk in response {
+      if body.isEmpty { body = chunk } else { body.append(contentsOf: chunk) }
+      if body.count > maxBytes {
+        let url = try CurlURL(request.url).shown
+        throw WireError(
+          kind: .invalidResponse, message: "\(url) sent a body longer than \(maxBytes) bytes",
+          url: url, httpStatus: response.head.status)
+      }
+    }
+    return (response.head, body)
+  }
+
+  /// Ends every running request of the process with a `.cancelled` error and closes its connection.
+  public func cancelAll() {
+    IOThread.shared.perform { HTTPDriver.shared.cancelAll() }
+  }
 }

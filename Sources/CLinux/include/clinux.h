@@ -3,4 +3,8 @@
 #include <sys/eventfd.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+
+/* Names the calling thread, as debuggers and /proc show it; at most 15 bytes. */
+void fm_linux_name_thread(const char *name);
+
 #endif

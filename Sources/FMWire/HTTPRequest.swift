@@ -1,0 +1,25 @@
+public struct HTTPRequest: Sendable {
+  public var method: String
+  public var url: String
+  /// Connect to this Unix socket; the URL then only gives the path and the Host header.
+  public var unixSocketPath: String?
+  /// A PEM file of the authorities to trust in place of the system's.
+  public var certificateFile: String?
+  public var headers: [(name: String, value: String)]
+  public var body: [UInt8]
+  public var timeouts: HTTPTimeouts
+
+  public init(
+    method: String, url: String, unixSocketPath: String? = nil, certificateFile: String? = nil,
+    headers: [(name: String, value: String)] = [], body: [UInt8] = [],
+    timeouts: HTTPTimeouts = HTTPTimeouts()
+  ) {
+    self.method = method
+    self.url = url
+    self.unixSocketPath = unixSocketPath
+    self.certificateFile = certificateFile
+    self.headers = headers
+    self.body = body
+    self.timeouts = timeouts
+  }
+}

@@ -1,0 +1,331 @@
+import Glibc
+
+/// Reads JSON text out of a buffer that outlives it: the parser's only unsafe part.
+///
+/// Every read is checked against the buffer's count. Costs one pass; strings without escapes are
+/// copied in one piece.
+struct JSONReader {
+  private let bytes: UnsafeBufferPointer<UInt8>
+  private let maxDepth: Int
+  private var position = 0
+  private var depth = 0
+
+  init(_ bytes: UnsafeBufferPointer<UInt8>, maxDepth: Int) {
+    self.bytes = bytes
+    self.maxDepth = maxDepth
+  }
+
+  /// The one value that the text holds.
+  mutating func readText() throws(JSONError) -> JSONValue {
+    skipWhitespace()
+    let value = try readValue()
+    skipWhitespace()
+    if position < bytes.count {
+      throw JSONError(offset: position, message: "something follows the JSON value")
+    }
+    return value
+  }
+
+  // MARK: - Values
+
+  private mutating func readValue() throws(JSONError) -> JSONValue {
+    guard let byte = peek() else { throw endError() }
+    switch byte {
+    case UInt8(ascii: "{"): return try readObject()
+    case UInt8(ascii: "["): return try readArray()
+    case UInt8(ascii: "\""): return .string(try readString())
+    case UInt8(ascii: "t"):
+      try readWord("true")
+      return .bool(true)
+    case UInt8(ascii: "f"):
+      try readWord("false")
+      return .bool(false)
+    case UInt8(ascii: "n"):
+      try readWord("null")
+      return .null
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+      return .number(try readNumber())
+    default:
+      throw JSONError(offset: position, message: "no JSON value starts with \(Self.name(byte))")
+    }
+  }
+
+  private mutating func readObject() throws(JSONError) -> JSONValue {
+    try enter()
+    var object = JSONObject()
+    skipWhitespace()
+    if peek() == UInt8(ascii: "}") {
+      leave()
+      return .object(object)
+    }
+    while true {
+      guard let byte = peek() else { throw endError() }
+      guard byte == UInt8(ascii: "\"") else {
+        throw JSONError(
+          offset: position, message: "expected a member's name in quotes, not \(Self.name(byte))")
+      }
+      let name = try readString()
+      skipWhitespace()
+      try expect(UInt8(ascii: ":"), "':' after a member's name")
+      skipWhitespace()
+      object.members.append((name: name, value: try readValue()))
+      skipWhitespace()
+      guard let next = peek() else { throw endError() }
+      if next == UInt8(ascii: "}") {
+        leave()
+        return .object(object)
+      }
+      try expect(UInt8(ascii: ","), "',' or '}' after a member")
+      skipWhitespace()
+    }
+  }
+
+  private mutating func readArray() throws(JSONError) -> JSONValue {
+    try enter()
+    var elements: [JSONValue] = []
+    skipWhitespace()
+    if peek() == UInt8(ascii: "]") {
+      leave()
+      return .array(elements)
+    }
+    while true {
+      elements.append(try readValue())
+      skipWhitespace()
+      guard let next = peek() else { throw endError() }
+      if next == UInt8(ascii: "]") {
+        leave()
+        return .array(elements)
+      }
+      try expect(UInt8(ascii: ","), "',' or ']' after an element")
+      skipWhitespace()
+    }
+  }
+
+  private mutating func readWord(_ word: StaticString) throws(JSONError) {
+    for index in 0..<word.utf8CodeUnitCount {
+      guard let byte = peek() else { throw endError() }
+      guard byte == word.utf8Start[index] else {
+        throw JSONError(
+          offset: position, message: "expected '\(word)', found \(Self.name(byte))")
+      }
+      position += 1
+    }
+  }
+
+  private mutating func readNumber() throws(JSONError) -> JSONNumber {
+    let start = position
+    if peek() == UInt8(ascii: "-") { position += 1 }
+    if peek() == UInt8(ascii: "0") {
+      position += 1
+      if let byte = peek(), Self.isDigit(byte) {
+        throw JSONError(offset: position, message: "a number has no leading zeros")
+      }
+    } else {
+      try readDigits()
+    }
+    if peek() == UInt8(ascii: ".") {
+      position += 1
+      try readDigits()
+    }
+    if peek() == UInt8(ascii: "e") || peek() == UInt8(ascii: "E") {
+      position += 1
+      if peek() == UInt8(ascii: "+") || peek() == UInt8(ascii: "-") { position += 1 }
+      try readDigits()
+    }
+    let literal = String(decoding: bytes[start..<position], as: UTF8.self)
+    return JSONNumber(uncheckedLiteral: literal)
+  }
+
+  private mutating func readDigits() throws(JSONError) {
+    guard let first = peek() else { throw endError() }
+    guard Self.isDigit(first) else {
+      throw JSONError(offset: position, message: "expected a digit, found \(Self.name(first))")
+    }
+    while let byte = peek(), Self.isDigit(byte) { position += 1 }
+  }
+
+  // MARK: - Strings
+
+  private mutating func readString() throws(JSONError) -> String {
+    position += 1
+    let start = position
+    try skipPlain()
+    if bytes[position] == UInt8(ascii: "\"") {
+      defer { position += 1 }
+      return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+    var text = [UInt8](bytes[start..<position])
+    while bytes[position] == UInt8(ascii: "\\") {
+      try readEscape(into: &text)
+      let runStart = position
+      try skipPlain()
+      text.append(contentsOf: bytes[runStart..<position])
+    }
+    position += 1
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Moves to the quote or backslash that ends a run of plain, valid UTF-8.
+  private mutating func skipPlain() throws(JSONError) {
+    while position < bytes.count {
+      // Eight bytes at once while none is a quote, a backslash, a control or not ASCII.
+      while position + 8 <= bytes.count {
+        let word = UnsafeRawPointer(bytes.baseAddress! + position).loadUnaligned(as: UInt64.self)
+        if Self.hasSpecialByte(word) { break }
+        position += 8
+      }
+      guard position < bytes.count else { break }
+      let byte = bytes[position]
+      if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return }
+      if byte < 0x20 {
+        throw JSONError(
+          offset: position, message: "a string holds the control character \(Self.name(byte))")
+      }
+      position += byte < 0x80 ? 1 : try sequenceLength(byte)
+    }
+    throw endError()
+  }
+
+  private static func hasSpecialByte(_ word: UInt64) -> Bool {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    let highs: UInt64 = 0x8080_8080_8080_8080
+    // (x - 1) & ~x has a byte's high bit set where the byte is 0; exact for the lowest such byte,
+    // and a false alarm above it only sends the caller down the byte-by-byte path.
+    let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
+    let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
+    let found =
+      ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)
+      | ((word &- ones &* 0x20) & ~word) | word
+    return found & highs != 0
+  }
+
+  /// How long the UTF-8 sequence at `position` is (Unicode 15, table 3-7).
+  private func sequenceLength(_ lead: UInt8) throws(JSONError) -> Int {
+    let length: Int
+    var second: ClosedRange<UInt8> = 0x80...0xBF
+    switch lead {
+    case 0xC2...0xDF: length = 2
+    case 0xE0: (length, second) = (3, 0xA0...0xBF)
+    case 0xED: (length, second) = (3, 0x80...0x9F)
+    case 0xE1...0xEF: length = 3
+    case 0xF0: (length, second) = (4, 0x90...0xBF)
+    case 0xF1...0xF3: length = 4
+    case 0xF4: (length, second) = (4, 0x80...0x8F)
+    default: throw JSONError(offset: position, message: "the text is no valid UTF-8")
+    }
+    for index in 1..<length {
+      guard position + index < bytes.count else {
+        throw JSONError(offset: bytes.count, message: "the text ends inside a character")
+      }
+      let byte = bytes[position + index]
+      guard index == 1 ? second.contains(byte) : byte & 0xC0 == 0x80 else {
+        throw JSONError(offset: position + index, message: "the text is no valid UTF-8")
+      }
+    }
+    return length
+  }
+
+  private mutating func readEscape(into text: inout [UInt8]) throws(JSONError) {
+    let start = position
+    position += 1
+    guard let byte = peek() else { throw endError() }
+    position += 1
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
+    case UInt8(ascii: "b"): text.append(0x08)
+    case UInt8(ascii: "f"): text.append(0x0C)
+    case UInt8(ascii: "n"): text.append(0x0A)
+    case UInt8(ascii: "r"): text.append(0x0D)
+    case UInt8(ascii: "t"): text.append(0x09)
+    case UInt8(ascii: "u"):
+      var code = try readHex()
+      if 0xD800...0xDBFF ~= code {
+        guard peek() == UInt8(ascii: "\\"), peek(1) == UInt8(ascii: "u") else {
+          throw JSONError(offset: start, message: "half of a surrogate pair")
+        }
+        position += 2
+        let low = try readHex()
+        guard 0xDC00...0xDFFF ~= low else {
+          throw JSONError(offset: start, message: "half of a surrogate pair")
+        }
+        code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
+      }
+      guard let scalar = Unicode.Scalar(code) else {
+        throw JSONError(offset: start, message: "half of a surrogate pair")
+      }
+      text.append(contentsOf: UTF8.encode(scalar)!)
+    default:
+      throw JSONError(
+        offset: position - 1, message: "no escape is written as a backslash and \(Self.name(byte))")
+    }
+  }
+
+  private mutating func readHex() throws(JSONError) -> UInt32 {
+    var code: UInt32 = 0
+    for _ in 0..<4 {
+      guard let byte = peek() else { throw endError() }
+      let digit: UInt8
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+      case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+      default:
+        throw JSONError(
+          offset: position, message: "expected a hexadecimal digit, found \(Self.name(byte))")
+      }
+      code = code << 4 | UInt32(digit)
+      position += 1
+    }
+    return code
+  }
+
+  // MARK: - Bytes
+
+  private func peek(_ ahead: Int = 0) -> UInt8? {
+    position + ahead < bytes.count ? bytes[position + ahead] : nil
+  }
+
+  private mutating func skipWhitespace() {
+    while position < bytes.count {
+      switch bytes[position] {
+      case 0x20, 0x0A, 0x0D, 0x09: position += 1
+      default: return
+      }
+    }
+  }
+
+  private mutating func expect(_ byte: UInt8, _ what: String) throws(JSONError) {
+    guard let found = peek() else { throw endError() }
+    guard found == byte else {
+      throw JSONError(offset: position, message: "expected \(what), found \(Self.name(found))")
+    }
+    position += 1
+  }
+
+  private mutating func enter() throws(JSONError) {
+    if depth == maxDepth {
+      throw JSONError(offset: position, message: "nested deeper than \(maxDepth) levels")
+    }
+    depth += 1
+    position += 1
+  }
+
+  private mutating func leave() {
+    depth -= 1
+    position += 1
+  }
+
+  private func endError() -> JSONError {
+    JSONError(offset: bytes.count, message: "the text ends too early")
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+  }
+
+  private static func name(_ byte: UInt8) -> String {
+    if 0x20...0x7E ~= byte { return "'\(Character(Unicode.Scalar(byte)))'" }
+    let hex = String(byte, radix: 16, uppercase: true)
+    return "byte 0x\(hex.count == 1 ? "0" : "")\(hex)"
+  }
+}

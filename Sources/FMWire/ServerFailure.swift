@@ -1,0 +1,142 @@
+/// Makes typed errors of what a server says went wrong.
+///
+/// Servers agree on neither the status nor the shape of an error, so the text decides where it is
+/// known and the status where it is not.
+struct ServerFailure: Sendable {
+  /// Without secrets, for messages.
+  let url: String
+  private let secrets: Secrets
+  private let status: Int
+  private let contentType: String
+  private let retryAfter: Double?
+  private let location: String?
+
+  init(url: String, secrets: Secrets, head: HTTPResponseHead) {
+    self.url = url
+    self.secrets = secrets
+    status = head.status
+    contentType = head.header("content-type")?.lowercased() ?? ""
+    retryAfter = RetryAfter.seconds(in: head)
+    location = head.header("location")
+  }
+
+  /// Whether a JSON value is an error in one of the known shapes, whatever the status.
+  static func isError(_ value: JSONValue) -> Bool {
+    if let error = value["error"], !error.isNull { return true }
+    if value["object"]?.stringValue == "error" { return true }
+    if let first = value.arrayValue?.first { return isError(first) }
+    return value["choices"] == nil && value["detail"] != nil
+  }
+
+  /// The error of a whole response: of an error status, or of 200 with an error in its body.
+  func error(body: [UInt8]) -> WireError {
+    let words = ServerWords(body: body, isPage: contentType.hasPrefix("text/html"))
+    return error(words, body: body, status: status)
+  }
+
+  /// The error of an event in a stream whose status was fine.
+  func error(midstream data: [UInt8]) -> WireError {
+    let words = ServerWords(body: data, isPage: false)
+    return error(words, body: data, status: status)
+  }
+
+  /// The error of an event that is neither JSON nor a comment: a message, or broken JSON.
+  func error(unparsed text: String, because reason: JSONError) -> WireError {
+    let looksLikeJSON = text.hasPrefix("{") || text.hasPrefix("[") || text.hasPrefix("\"")
+    let words = ServerWords(body: Array(text.utf8), isPage: false)
+    if !looksLikeJSON, let kind = words.kindByText {
+      return error(kind, words, body: Array(text.utf8), status: status)
+    }
+    return invalid(
+      "an event that is no JSON (at byte \(reason.offset): \(reason.message))",
+      body: Array(text.utf8))
+  }
+
+  /// An answer that makes no sense; `what` follows "URL sent".
+  func invalid(_ what: String, body: [UInt8]) -> WireError {
+    let text = shortened(String(decoding: body.prefix(8192), as: UTF8.self), to: 200)
+    return WireError(
+      kind: .invalidResponse, message: "\(url) sent \(what): \(text)", url: url,
+      httpStatus: status, body: bodyText(body))
+  }
+
+  func endedEarly() -> WireError {
+    WireError(
+      kind: .endedEarly,
+      message: "\(url) ended its answer without a finish reason: the server may have stopped or "
+        + "run out of memory; its log tells", url: url, httpStatus: status)
+  }
+
+  // MARK: - Parts
+
+  private func error(_ words: ServerWords, body: [UInt8], status: Int) -> WireError {
+    // An error inside a good response carries its status, if any, in its body.
+    let status = 200..<300 ~= status ? words.status ?? status : status
+    let kind =
+      words.kindByText ?? Self.kind(ofStatus: status) ?? (words.isPage ? .invalidResponse : .server)
+    return error(kind, words, body: body, status: status)
+  }
+
+  private static func kind(ofStatus status: Int) -> WireError.Kind? {
+    switch status {
+    case 401, 403: .authentication
+    case 404: .notFound
+    case 413: .requestTooLarge
+    case 429: .rateLimited
+    default: nil
+    }
+  }
+
+  private func error(
+    _ kind: WireError.Kind, _ words: ServerWords, body: [UInt8], status: Int
+  ) -> WireError {
+    let said = words.text.isEmpty ? "nothing more" : shortened(words.text, to: 500)
+    var message: String
+    if 300..<400 ~= status {
+      let target = location.flatMap { try? CurlURL($0).shown } ?? location ?? "elsewhere"
+      message =
+        "\(url) answered \(status): moved to \(shortened(target, to: 200)); redirects are "
+        + "not followed, use that URL"
+    } else if words.isPage {
+      message = "\(url) answered \(status) with a web page: \(said)"
+    } else if 200..<300 ~= status {
+      message = "\(url) reported an error: \(said)"
+    } else {
+      message = "\(url) answered \(status): \(said)"
+    }
+    if let advice = Self.advice(kind) { message += " (\(advice))" }
+    return WireError(
+      kind: kind, message: message, url: url, httpStatus: status, body: bodyText(body),
+      tokenCount: kind == .contextSizeExceeded ? words.tokenCount : nil,
+      contextSize: kind == .contextSizeExceeded ? words.contextSize : nil,
+      retryAfter: retryAfter)
+  }
+
+  private static func advice(_ kind: WireError.Kind) -> String? {
+    switch kind {
+    case .authentication: "check the API key"
+    case .notFound: "check the base URL and the model's name"
+    case .contextSizeExceeded: "shorten the prompt or use a larger context"
+    case .requestTooLarge: "send fewer or smaller pictures, or raise the server's limit"
+    case .imagesUnsupported: "use a model with vision; llama.cpp needs its --mmproj file"
+    default: nil
+    }
+  }
+
+  /// One line of at most `limit` characters, without secrets.
+  private func shortened(_ text: String, to limit: Int) -> String {
+    let line = secrets.removed(from: text).split { $0.isNewline || $0 == "\t" }
+      .joined(separator: " ")
+    return line.count <= limit ? line : String(line.prefix(limit)) + "..."
+  }
+
+  /// At most 4 KiB, without secrets.
+  private func bodyText(_ body: [UInt8]) -> String? {
+    if body.isEmpty { return nil }
+    // Cut after the replacement, so that no secret is cut in half and stays.
+    let text = secrets.removed(from: String(decoding: body.prefix(64 << 10), as: UTF8.self))
+    let cut = text.utf8.prefix(4096)
+    // The cut may fall inside a character.
+    return String(decoding: cut, as: UTF8.self)
+  }
+}

@@ -1,0 +1,73 @@
+import CCurl
+import Glibc
+
+extension WireError {
+  /// What a failed transfer means, in a sentence with the URL and, where it helps, what to do.
+  init(_ code: CURLcode, of transfer: HTTPTransfer) {
+    if let failure = transfer.failure {
+      self = failure
+      return
+    }
+    let target = transfer.exchange.target
+    let request = transfer.exchange.request
+    let url = target.shownURL
+    let detail = Self.detail(code, transfer)
+    let place = request.unixSocketPath.map { "the socket \($0)" } ?? url
+    let kind: Kind
+    let message: String
+    switch code {
+    case CURLE_URL_MALFORMAT:
+      kind = .invalidURL
+      message = "the URL \(url) cannot be used: \(detail)"
+    case CURLE_COULDNT_RESOLVE_HOST:
+      kind = .connect
+      message = "cannot find the host \(target.host) of \(url); check the name and the network"
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      kind = .connect
+      message = "cannot find the proxy host for \(url): \(detail); check http_proxy and https_proxy"
+    case CURLE_COULDNT_CONNECT:
+      kind = .connect
+      message = "cannot connect to \(place): \(detail); is the server running?"
+    case CURLE_OPERATION_TIMEDOUT:
+      kind = .timeout
+      let limit = HTTPTransfer.seconds(request.timeouts.connect)
+      message = "no connection to \(place) within \(limit) (connect time limit)"
+    case CURLE_SSL_CONNECT_ERROR where detail.contains("wrong version number"):
+      kind = .tls
+      message = "\(url) does not speak TLS: \(detail); use http:// for it"
+    case CURLE_PEER_FAILED_VERIFICATION:
+      kind = .tls
+      message =
+        "the certificate of \(url) cannot be trusted: \(detail); to trust another "
+        + "authority, set SSL_CERT_FILE to its PEM file"
+    case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM,
+      CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CRL_BADFILE,
+      CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS,
+      CURLE_SSL_CLIENTCERT:
+      kind = .tls
+      message = "no TLS connection to \(url): \(detail)"
+    case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
+      kind = .invalidResponse
+      message = "\(url) does not answer as an HTTP server does: \(detail)"
+    case CURLE_GOT_NOTHING:
+      kind = .connect
+      message = "\(url) closed the connection without an answer"
+    case _ where transfer.hasHead:
+      kind = .endedEarly
+      message = "\(url) broke its answer off: \(detail)"
+    default:
+      kind = .connect
+      message = "no answer from \(url): \(detail)"
+    }
+    self.init(kind: kind, message: message, url: url)
+  }
+
+  /// The system's or else curl's words.
+  private static func detail(_ code: CURLcode, _ transfer: HTTPTransfer) -> String {
+    let system = Int32(clamping: transfer.easy.long(CURLINFO_OS_ERRNO))
+    if code == CURLE_COULDNT_CONNECT, system != 0 { return Errno(code: system).description }
+    let text = transfer.easy.errorText
+    let words = text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
+    return words.split(whereSeparator: \.isNewline).joined(separator: " ")
+  }
+}
