@@ -1,0 +1,171 @@
+"""The C library, as ctypes sees it: every function this package calls, with its prototype.
+
+Written by hand after include/FoundationModels.h and include/OpenFM.h, which say what each function
+does and who owns what. All symbols are looked up when the module is imported, so that a library of
+another version fails there, with a sentence, and not in the middle of a request.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import (
+    POINTER,
+    Structure,
+    c_bool,
+    c_char,
+    c_char_p,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["FMImageInfo", "lib", "library_path"]
+
+_ENVIRONMENT: Final = "OPENFM_LIBRARY"
+# The first is what a wheel carries; the second what a plain link of a build leaves.
+_FILE_NAMES: Final = ("libFoundationModels.so.1", "libFoundationModels.so")
+
+
+class FMImageInfo(Structure):
+    """``FMImageInfo`` of OpenFM.h."""
+
+    _fields_ = (
+        ("width", c_int32),
+        ("height", c_int32),
+        ("storedWidth", c_int32),
+        ("storedHeight", c_int32),
+        ("orientation", c_int32),
+        ("byteCount", c_int64),
+        ("mediaType", c_char * 32),
+        ("sha256", c_char * 65),
+    )
+
+
+_ref = c_void_p
+# `char *` results that the caller frees: as an address, since c_char_p would drop it.
+_owned_string = c_void_p
+_error = (POINTER(c_int), POINTER(c_char_p))
+
+# Name: (result, arguments).
+_PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
+    # Models
+    "FMSystemLanguageModelCreate": (_ref, (c_int, c_int)),
+    "FMSystemLanguageModelIsAvailable": (c_bool, (_ref, POINTER(c_int))),
+    "FMSystemLanguageModelGetContextSize": (c_int, (_ref,)),
+    "FMLanguageModelCreateChatCompletions": (
+        _ref,
+        (c_char_p, c_char_p, c_char_p, c_char_p, *_error),
+    ),
+    "FMLanguageModelCopyUnavailableExplanation": (_owned_string, (_ref,)),
+    "FMLanguageModelCopyDescriptionJSON": (_owned_string, (_ref,)),
+    "FMEngineSetDefaults": (c_bool, (c_char_p, *_error)),
+    # Sessions
+    "FMLanguageModelSessionCreateFromSystemLanguageModel": (
+        _ref,
+        (_ref, c_char_p, c_void_p, c_int),
+    ),
+    "FMLanguageModelSessionIsResponding": (c_bool, (_ref,)),
+    "FMLanguageModelSessionCopyUsageJSON": (_owned_string, (_ref,)),
+    "FMLanguageModelSessionRespondOnQueue": (
+        _ref,
+        (_ref, _ref, c_char_p, c_char_p, _ref, c_uint64, *_error),
+    ),
+    "FMLanguageModelSessionStreamOnQueue": (
+        _ref,
+        (_ref, _ref, c_char_p, c_char_p, _ref, c_uint64, *_error),
+    ),
+    # Composed prompts
+    "FMComposedPromptInitialize": (_ref, ()),
+    "FMComposedPromptAddTextBytes": (c_bool, (_ref, c_char_p, c_size_t, *_error)),
+    "FMComposedPromptAddAttachmentWithOrientation": (
+        c_bool,
+        (_ref, c_char_p, c_char_p, c_int, c_char_p, *_error),
+    ),
+    # Pictures
+    "FMImageInspect": (c_bool, (c_char_p, c_int, POINTER(FMImageInfo), *_error)),
+    "FMPreparedImageCreate": (_ref, (c_char_p, c_int, c_char_p, *_error)),
+    "FMPreparedImageGetBytes": (c_void_p, (_ref, POINTER(c_size_t))),
+    "FMPreparedImageCopyInfoJSON": (_owned_string, (_ref,)),
+    # Event queue
+    "FMEventQueueCreate": (_ref, ()),
+    "FMEventQueueGetFileDescriptor": (c_int, (_ref,)),
+    "FMEventQueueDrain": (c_size_t, (_ref, c_void_p, c_size_t, POINTER(c_size_t))),
+    # Tasks and memory
+    "FMTaskCancel": (None, (_ref,)),
+    "FMRelease": (None, (_ref,)),
+    "FMFreeString": (None, (_owned_string,)),
+    # Errors and diagnostics
+    "FMLastErrorCode": (c_int, ()),
+    "FMLastErrorDescription": (c_char_p, ()),
+    "FMLastErrorCopyDetailsJSON": (_owned_string, ()),
+    "FMVersion": (c_char_p, ()),
+    "FMCopyBuildInfoJSON": (_owned_string, ()),
+    "FMDebugLiveObjects": (c_int64, (c_int,)),
+    "FMShutdown": (None, ()),
+}
+
+
+def _find_library() -> Path:
+    override = os.environ.get(_ENVIRONMENT)
+    if override:
+        path = Path(override)
+        if not path.is_file():
+            raise ImportError(
+                f"{_ENVIRONMENT} is set to {override!r}, but there is no such file; correct it, "
+                "or unset it to use the library that comes with the package",
+                name=__package__,
+                path=override,
+            )
+        return path
+    folder = Path(__file__).parent / "lib"
+    for name in _FILE_NAMES:
+        if (folder / name).is_file():
+            return folder / name
+    raise ImportError(
+        f"the native library of openfm is missing: there is no {_FILE_NAMES[0]} in {folder}; "
+        "install a wheel for this platform, run scripts/build in a source tree, or set "
+        f"{_ENVIRONMENT} to the library's path",
+        name=__package__,
+        path=str(folder),
+    )
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        # CDLL gives up the interpreter lock around each call, so that one that reads a file or asks
+        # a server does not stop other threads.
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(
+            f"the native library of openfm cannot be loaded: {error}; it was built for another "
+            "platform, or a library it needs is missing",
+            name=__package__,
+            path=str(path),
+        ) from None
+    missing = []
+    for name, (result, arguments) in _PROTOTYPES.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError:
+            missing.append(name)
+            continue
+        function.restype = result
+        function.argtypes = arguments
+    if missing:
+        raise ImportError(
+            f"{path} is of another version than this package: it lacks {', '.join(missing)}; "
+            "build or install both together",
+            name=__package__,
+            path=str(path),
+        )
+    return library
+
+
+library_path: Final = _find_library()
+lib: Final[Any] = _load(library_path)

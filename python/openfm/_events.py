@@ -1,0 +1,265 @@
+"""The library's event queue as asyncio sees it.
+
+Each running loop gets one queue, whose descriptor the loop watches. Requests are started "on" it,
+and their events are moved over in batches, by the loop's own thread: the library never calls into
+Python.
+
+Who keeps whom: the loop keeps its queue, by the reader registered for the descriptor, and nothing
+else does. When the loop is closed the queue goes, with every request that was still running; their
+results are dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import itertools
+import json
+import struct
+import threading
+import weakref
+from array import array
+from typing import Final
+
+from ._ctypes_bindings import lib
+from ._native import Handle, check_not_forked, process_generation
+from .errors import FoundationModelsError, error_for
+
+__all__ = ["EventQueue", "Request"]
+
+_DELTA: Final = 1
+_REPLACE: Final = 2
+_CONTENT: Final = 3
+_METADATA: Final = 4
+_END: Final = 5
+
+_HEADER: Final = struct.Struct("=IIQiI")
+# Room for some hundred deltas. A larger single event gets a buffer of its own.
+_CAPACITY: Final = 1 << 16
+
+# How long a cancelled request may take to end before its session goes on without it, in seconds.
+CANCEL_TIMEOUT: Final = 1.0
+
+# Never an id(): the address of a collected object is soon another's.
+_tokens = itertools.count(1)
+
+
+class Request:
+    """One request under way: what has arrived of it, and a way to wait for more.
+
+    Belongs to the loop it was started on. Only that loop's thread touches it;
+    ``cancel`` may come from any.
+    """
+
+    __slots__ = ("__weakref__", "_pending", "_text", "_waiters", "content", "done", "error", "task")
+
+    def __init__(self) -> None:
+        self.task: Handle | None = None
+        self.done = False
+        self.error: FoundationModelsError | None = None
+        self.content: str | None = None
+        self._text = ""
+        self._pending: list[str] = []
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def receive(self, kind: int, status: int, payload: str) -> None:
+        """Takes one event of the queue."""
+        if kind == _DELTA:
+            self._pending.append(payload)
+        elif kind == _REPLACE:
+            self._text = ""
+            self._pending = [payload]
+        elif kind == _CONTENT:
+            self.content = payload
+        elif kind == _END:
+            self.done = True
+            if status != 0:
+                self.error = _error_of(status, payload)
+            task, self.task = self.task, None
+            if task is not None:
+                task.release()
+        else:
+            return
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def take_snapshot(self) -> str | None:
+        """The whole text so far; None when nothing came since the last time."""
+        if not self._pending:
+            return None
+        self._text = "".join((self._text, *self._pending))
+        self._pending.clear()
+        return self._text
+
+    @property
+    def text(self) -> str:
+        """The text that ``take_snapshot`` gave last."""
+        return self._text
+
+    async def wait(self) -> None:
+        """Returns when another event came."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def cancel(self) -> None:
+        """Asks the library to stop. The end still comes, through the queue."""
+        task = self.task
+        if task is not None and not task.is_released:
+            lib.FMTaskCancel(task.address)
+
+    async def cancel_and_wait(self) -> None:
+        """Stops the request and waits for its end, for at most CANCEL_TIMEOUT."""
+        self.cancel()
+        await self.wait_for_end(CANCEL_TIMEOUT)
+
+    async def wait_for_end(self, timeout: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        while not self.done and (left := deadline - loop.time()) > 0:
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters.append(waiter)
+            # Not wait_for, which would cancel the future and so say nothing about the time.
+            await asyncio.wait((waiter,), timeout=left)
+
+    async def finish(self) -> str:
+        """The whole answer, once it is there; stops the request when the caller is cancelled."""
+        try:
+            while not self.done:
+                await self.wait()
+        except asyncio.CancelledError:
+            await self.cancel_and_wait()
+            raise
+        except BaseException:
+            # GeneratorExit: the coroutine is thrown away, and may not wait any more.
+            self.cancel()
+            raise
+        if self.error is not None:
+            raise self.error
+        return self.content or ""
+
+
+def _error_of(status: int, payload: str) -> FoundationModelsError:
+    try:
+        details = json.loads(payload)
+    except ValueError:
+        details = {"message": payload}
+    if not isinstance(details, dict):
+        details = {}
+    message = details.pop("message", None) or f"the request failed with status {status}"
+    return error_for(status, message, details)
+
+
+class EventQueue:
+    """The queue of one loop. Get it with ``EventQueue.of_running_loop()``."""
+
+    __slots__ = ("__weakref__", "_buffer", "_generation", "_handle", "_requests")
+
+    def __init__(self) -> None:
+        self._requests: dict[int, Request] = {}
+        self._generation = process_generation()
+        self._handle = Handle(lib.FMEventQueueCreate())
+        self._buffer = _Buffer(_CAPACITY)
+
+    @classmethod
+    def of_running_loop(cls) -> EventQueue:
+        """The queue of the loop that runs in this thread; made at first use."""
+        loop = asyncio.get_running_loop()
+        with _queues_lock:
+            reference = _queues.get(loop)
+            queue = reference() if reference is not None else None
+            if queue is None:
+                queue = cls()
+                descriptor = lib.FMEventQueueGetFileDescriptor(queue._handle.address)
+                loop.add_reader(descriptor, queue._drain)
+                _queues[loop] = weakref.ref(queue)
+        check_not_forked(queue._generation)
+        return queue
+
+    def start(
+        self,
+        session: Handle,
+        prompt: Handle,
+        *,
+        schema: bytes | None,
+        options: bytes | None,
+        stream: bool,
+    ) -> Request:
+        """Starts a request. The prompt is captured; the caller may release it afterwards."""
+        function = (
+            lib.FMLanguageModelSessionStreamOnQueue
+            if stream
+            else lib.FMLanguageModelSessionRespondOnQueue
+        )
+        token = next(_tokens)
+        request = Request()
+        # Before the call: its events can be in the queue when it returns.
+        self._requests[token] = request
+        try:
+            request.task = Handle(
+                function(
+                    session.address,
+                    prompt.address,
+                    schema,
+                    options,
+                    self._handle.address,
+                    token,
+                    None,
+                    None,
+                )
+            )
+        except BaseException:
+            del self._requests[token]
+            raise
+        return request
+
+    def _drain(self) -> None:
+        """Moves what is in the queue, a buffer at a time; the loop calls again if more is left."""
+        buffer = self._buffer
+        needed = ctypes.c_size_t()
+        count = buffer.fill(self._handle, needed)
+        if needed.value:
+            buffer = _Buffer(needed.value)
+            count = buffer.fill(self._handle, needed)
+        view = buffer.view
+        offset = 0
+        while offset < count:
+            size, kind, token, status, length = _HEADER.unpack_from(view, offset)
+            start = offset + _HEADER.size
+            request = self._requests.get(token)
+            if request is not None:
+                if kind == _END:
+                    del self._requests[token]
+                request.receive(kind, status, str(view[start : start + length], "utf-8", "replace"))
+            offset += size
+
+    def __del__(self) -> None:
+        # The loop was closed. Nobody will read what still comes.
+        for request in getattr(self, "_requests", {}).values():
+            request.cancel()
+
+
+class _Buffer:
+    """Memory for events, aligned as their headers want it."""
+
+    __slots__ = ("_address", "_memory", "view")
+
+    def __init__(self, size: int) -> None:
+        self._memory = array("Q", bytes((size + 7) // 8 * 8))
+        self._address = self._memory.buffer_info()[0]
+        self.view = memoryview(self._memory).cast("B")
+
+    def fill(self, queue: Handle, needed: ctypes.c_size_t) -> int:
+        count: int = lib.FMEventQueueDrain(
+            queue.address, self._address, self.view.nbytes, ctypes.byref(needed)
+        )
+        return count
+
+
+# Weak on both sides: the loop's reader is what keeps a queue.
+_queues: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[EventQueue]] = (
+    weakref.WeakKeyDictionary()
+)
+_queues_lock = threading.Lock()

@@ -1,0 +1,302 @@
+"""The models a session can talk to."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from ._ctypes_bindings import lib
+from ._native import Handle, encode, last_error, take_json, take_string
+from .errors import InvalidArgumentError
+from .imaging import ImagePolicy
+
+__all__ = [
+    "ChatCompletionsLanguageModel",
+    "LanguageModel",
+    "SystemLanguageModel",
+    "SystemLanguageModelGuardrails",
+    "SystemLanguageModelUnavailableReason",
+    "SystemLanguageModelUseCase",
+    "Timeout",
+]
+
+
+class SystemLanguageModelUseCase(IntEnum):
+    """What the default model is asked to be good at."""
+
+    GENERAL = 0
+    CONTENT_TAGGING = 1
+
+
+class SystemLanguageModelGuardrails(IntEnum):
+    """How the default model treats sensitive content."""
+
+    DEFAULT = 0
+    PERMISSIVE_CONTENT_TRANSFORMATIONS = 1
+
+
+class SystemLanguageModelUnavailableReason(IntEnum):
+    """Why a model cannot be asked. Compare with ``is not None``: the first one counts as false."""
+
+    APPLE_INTELLIGENCE_NOT_ENABLED = 0
+    DEVICE_NOT_ELIGIBLE = 1
+    MODEL_NOT_READY = 2
+    UNKNOWN = 0xFF
+
+
+class LanguageModel:
+    """What all models have in common. Make one of the classes below."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+
+    def is_available(self) -> tuple[bool, SystemLanguageModelUnavailableReason | None]:
+        """Whether a request has a chance, and if not, why.
+
+        Looks for the server's address, or for engine and model file; starts nothing and connects to
+        nothing. ``unavailable_explanation`` says what to do.
+        """
+        reason = ctypes.c_int(SystemLanguageModelUnavailableReason.UNKNOWN)
+        if lib.FMSystemLanguageModelIsAvailable(self._handle.address, ctypes.byref(reason)):
+            return True, None
+        try:
+            return False, SystemLanguageModelUnavailableReason(reason.value)
+        except ValueError:
+            return False, SystemLanguageModelUnavailableReason.UNKNOWN
+
+    @property
+    def unavailable_explanation(self) -> str | None:
+        """Why the model is unavailable and what to do, in one sentence; None when it is there."""
+        return take_string(lib.FMLanguageModelCopyUnavailableExplanation(self._handle.address))
+
+    @property
+    def context_size(self) -> int | None:
+        """Tokens of context that one request has; None where nobody knows.
+
+        A server is asked once, which can take up to 5 seconds: in a coroutine, read it with
+        ``await asyncio.to_thread(lambda: model.context_size)``. For the embedded engine nothing is
+        started.
+        """
+        size: int = lib.FMSystemLanguageModelGetContextSize(self._handle.address)
+        return size if size > 0 else None
+
+    def describe(self) -> dict[str, Any]:
+        """What the model is: its kind and, as they apply, ``model``, ``base_url``, ``model_path``,
+        ``mmproj_path``, ``engine``, ``context_size``. Holds no key. Starts nothing."""
+        description: dict[str, Any] = take_json(
+            lib.FMLanguageModelCopyDescriptionJSON(self._handle.address)
+        )
+        return description
+
+
+class SystemLanguageModel(LanguageModel):
+    """The machine's default model.
+
+    In this order: the server of ``OPENFM_BASE_URL`` (with ``OPENFM_API_KEY`` and ``OPENFM_MODEL``);
+    the embedded engine with ``OPENFM_MODEL_PATH`` (and ``OPENFM_MMPROJ_PATH`` for pictures) or an
+    installed model; otherwise it is unavailable. Making one starts nothing.
+    """
+
+    def __init__(
+        self,
+        use_case: SystemLanguageModelUseCase = SystemLanguageModelUseCase.GENERAL,
+        guardrails: SystemLanguageModelGuardrails = SystemLanguageModelGuardrails.DEFAULT,
+    ) -> None:
+        if not isinstance(use_case, SystemLanguageModelUseCase):
+            raise TypeError(
+                f"use_case must be a SystemLanguageModelUseCase, not {type(use_case).__name__}"
+            )
+        if not isinstance(guardrails, SystemLanguageModelGuardrails):
+            raise TypeError(
+                f"guardrails must be a SystemLanguageModelGuardrails, not "
+                f"{type(guardrails).__name__}"
+            )
+        _offer_bundled_engine()
+        super().__init__(Handle(lib.FMSystemLanguageModelCreate(use_case.value, guardrails.value)))
+        self.use_case = use_case
+        self.guardrails = guardrails
+
+    def __repr__(self) -> str:
+        return f"SystemLanguageModel({self.use_case.name}, {self.guardrails.name})"
+
+
+@dataclass(frozen=True)
+class Timeout:
+    """How long a server may take, in seconds; None keeps the library's default.
+
+    ``connect``: until the connection stands. ``first_byte``: until the answer begins. ``idle``:
+    between two pieces of it. ``total``: for the whole request, retries included.
+    """
+
+    connect: float | None = None
+    first_byte: float | None = None
+    idle: float | None = None
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            _check_seconds(name, value)
+
+    def to_dict(self) -> dict[str, float]:
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class ChatCompletionsLanguageModel(LanguageModel):
+    """A model on a server that speaks the OpenAI chat-completions protocol.
+
+    ``base_url`` ends like "http://127.0.0.1:8080" or ".../v1". ``timeout`` is a number of seconds
+    for the whole request, or a Timeout. ``context_size``, ``supports_images`` and
+    ``supports_guided_generation`` are asked of the server where they are not given.
+    ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request.
+    Making one connects to nothing. Raises InvalidURLError for a ``base_url`` that is none.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | Timeout | None = None,
+        context_size: int | None = None,
+        supports_images: bool | None = None,
+        supports_guided_generation: bool | None = None,
+        image_policy: ImagePolicy | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        options: dict[str, Any] = {
+            "headers": _checked_headers(headers),
+            "timeout": _checked_timeout(timeout),
+            "context_size": _checked("context_size", context_size, int),
+            "supports_images": _checked("supports_images", supports_images, bool),
+            "supports_guided_generation": _checked(
+                "supports_guided_generation", supports_guided_generation, bool
+            ),
+            "image": _checked_policy(image_policy),
+            "extra_body": _checked_body(extra_body),
+        }
+        options = {name: value for name, value in options.items() if value is not None}
+        super().__init__(
+            Handle(
+                lib.FMLanguageModelCreateChatCompletions(
+                    _encode_argument("base_url", base_url),
+                    _encode_argument("model", model),
+                    None if api_key is None else _encode_argument("api_key", api_key),
+                    _dump("extra_body", options) if options else None,
+                    None,
+                    None,
+                )
+            )
+        )
+        self.base_url = base_url
+        self.model = model
+
+    def __repr__(self) -> str:
+        return f"ChatCompletionsLanguageModel({self.base_url!r}, {self.model!r})"
+
+
+def _encode_argument(name: str, value: object) -> bytes:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    return encode(value, name, InvalidArgumentError)
+
+
+def _dump(name: str, value: object) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be made of JSON values: {error}") from None
+
+
+def _checked(name: str, value: Any, kind: type[int]) -> Any:
+    if value is None:
+        return None
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{name} must be {kind.__name__} or None, not {type(value).__name__}")
+    if kind is int and value < 1:
+        raise ValueError(f"{name} must be at least 1, not {value}")
+    return value
+
+
+def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str] | None:
+    if headers is None:
+        return None
+    if not isinstance(headers, Mapping):
+        raise TypeError(f"headers must be a mapping, not {type(headers).__name__}")
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            # The value is not shown: it can be a key.
+            raise TypeError(f"names and values of headers must be str, that of {name!r} is not")
+    return dict(headers)
+
+
+def _checked_timeout(timeout: float | Timeout | None) -> dict[str, float] | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, Timeout):
+        return timeout.to_dict()
+    _check_seconds("timeout", timeout)
+    return {"total": timeout}
+
+
+def _check_seconds(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds, not {type(value).__name__}")
+    if not math.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be more than 0 seconds, not {value}")
+
+
+def _checked_policy(policy: ImagePolicy | None) -> dict[str, Any] | None:
+    if policy is None:
+        return None
+    if not isinstance(policy, ImagePolicy):
+        raise TypeError(f"image_policy must be an ImagePolicy, not {type(policy).__name__}")
+    return policy.to_dict()
+
+
+def _checked_body(body: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if body is None:
+        return None
+    if not isinstance(body, Mapping):
+        raise TypeError(f"extra_body must be a mapping, not {type(body).__name__}")
+    return dict(body)
+
+
+_offer_lock = threading.Lock()
+_offered: dict[str, Any] = {}
+
+
+def _offer_bundled_engine() -> None:
+    """Tells the library about the engine and the model that are installed beside this package.
+
+    At the first use of the default model and not at import, since it searches the path; again at
+    later ones, since they may be installed meanwhile.
+    """
+    from . import engine
+
+    with _offer_lock:
+        if len(_offered) == 2:
+            return
+        found: dict[str, Any] = {}
+        command = engine.default_command()
+        if command is not None:
+            found["command"] = command
+        model_path = engine.default_model()
+        if model_path is not None:
+            found["model_path"] = model_path
+        if found == _offered:
+            return
+        text = json.dumps(found).encode("utf-8", "surrogateescape")
+        if not lib.FMEngineSetDefaults(text, None, None):
+            raise last_error()
+        _offered.clear()
+        _offered.update(found)

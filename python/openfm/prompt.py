@@ -1,0 +1,256 @@
+"""What a prompt is made of: text and attachments, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from ._ctypes_bindings import lib
+from ._native import Handle, encode, last_error
+from .errors import EmptyPromptError, InvalidLabelError, InvalidPromptTextError, PromptTypeError
+from .imaging import ImageInfo, check_orientation, encode_path, inspect_image, path_text
+
+__all__ = [
+    "Attachment",
+    "ComposedPrompt",
+    "ImageAttachment",
+    "ImageInfo",
+    "Prompt",
+    "PromptComponent",
+]
+
+
+class Attachment(ABC):
+    """Something that is not text in a prompt. A subclass says what it adds."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def add_to_composed_prompt(self, composed_prompt: ComposedPrompt) -> None:
+        """Adds this to a prompt that is being composed.
+
+        Called once for each request, on a worker thread; what it raises, the request raises.
+        """
+
+
+PromptComponent = Union[str, Attachment]  # noqa: UP007
+
+
+class ComposedPrompt:
+    """The library's side of a prompt, while it is put together."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self) -> None:
+        self.handle = Handle(lib.FMComposedPromptInitialize())
+
+    def add_text(self, text: str) -> None:
+        """Appends text. Raises InvalidPromptTextError."""
+        data = encode_text(text)
+        if not lib.FMComposedPromptAddTextBytes(self.handle.address, data, len(data), None, None):
+            raise last_error()
+
+    def add_image(
+        self,
+        path: str | os.PathLike[str],
+        label: str | None = None,
+        *,
+        orientation: int | None = None,
+        expected_sha256: str | None = None,
+    ) -> None:
+        """Appends the picture at ``path``: reads it, checks it, keeps its bytes.
+
+        ``expected_sha256`` makes it an ImageChangedError when the file holds other bytes. Raises an
+        ImagePromptError.
+        """
+        if not lib.FMComposedPromptAddAttachmentWithOrientation(
+            self.handle.address,
+            encode_path(path),
+            encode_label(label),
+            check_orientation(orientation),
+            None if expected_sha256 is None else expected_sha256.encode("ascii"),
+            None,
+            None,
+        ):
+            raise last_error()
+
+
+class ImageAttachment(Attachment):
+    """A picture file in a prompt.
+
+    The file is read and checked now: an ImagePromptError tells what is wrong with it. Only its path
+    and identity are kept; the bytes are read again for each request, and a file that is gone or
+    changed by then is an error of the request.
+
+    ``label`` is a name by which the prompt and the model can refer to the picture. ``orientation``,
+    an EXIF orientation from 1 to 8, replaces the file's own.
+    """
+
+    __slots__ = ("_absolute", "_info", "_label", "_orientation", "_path")
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        label: str | None = None,
+        *,
+        orientation: int | None = None,
+    ) -> None:
+        text = path_text(path)
+        encode_label(label)
+        self._path = Path(text)
+        self._label = label
+        self._orientation = orientation
+        self._info = inspect_image(text, orientation)
+        # The working directory may be another one when the request is made.
+        self._absolute = str(self._path.absolute())
+
+    @property
+    def path(self) -> Path:
+        """The path as given."""
+        return self._path
+
+    @property
+    def label(self) -> str | None:
+        return self._label
+
+    @property
+    def info(self) -> ImageInfo:
+        """What the file's header said when it was attached."""
+        return self._info
+
+    @property
+    def width(self) -> int:
+        """In pixels, upright."""
+        return self._info.width
+
+    @property
+    def height(self) -> int:
+        """In pixels, upright."""
+        return self._info.height
+
+    @property
+    def orientation(self) -> int:
+        """The EXIF orientation that holds: the given one, else the file's, else 1."""
+        return self._info.orientation
+
+    @property
+    def media_type(self) -> str:
+        """By the file's first bytes, e.g. "image/jpeg"."""
+        return self._info.media_type
+
+    def add_to_composed_prompt(self, composed_prompt: ComposedPrompt) -> None:
+        composed_prompt.add_image(
+            self._absolute,
+            self._label,
+            orientation=self._orientation,
+            expected_sha256=self._info.sha256,
+        )
+
+    def _key(self) -> tuple[object, ...]:
+        return (self._absolute, self._label, self._orientation, self._info.sha256)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ImageAttachment):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        parts = [repr(str(self._path))]
+        if self._label is not None:
+            parts.append(f"label={self._label!r}")
+        if self._orientation is not None:
+            parts.append(f"orientation={self._orientation}")
+        return f"ImageAttachment({', '.join(parts)})"
+
+
+# The lists are spelled out because a list[str] is no list[PromptComponent] to a type checker.
+Prompt = Union[  # noqa: UP007
+    str,
+    Attachment,
+    list[PromptComponent],
+    list[str],
+    list[Attachment],
+    list[ImageAttachment],
+]
+
+
+def encode_text(text: str) -> bytes:
+    """A text of a prompt in UTF-8; InvalidPromptTextError where it could not be sent whole."""
+    return encode(text, "the text of the prompt", InvalidPromptTextError)
+
+
+def encode_label(label: str | None) -> bytes | None:
+    if label is None:
+        return None
+    if not isinstance(label, str):
+        raise TypeError(f"label must be a str, not {type(label).__name__}")
+    try:
+        if not label:
+            raise InvalidLabelError("the label of a picture is empty; leave it out to have none")
+        return encode(label, f"the label {label!r}", InvalidLabelError)
+    except InvalidLabelError as error:
+        error.details["label"] = label
+        raise
+
+
+def check_prompt(prompt: Any) -> list[PromptComponent]:
+    """The components of a prompt. Raises a PromptError for what is none.
+
+    Reads no file. Nothing but a list is taken apart: the keys of a dict, the numbers in bytes and
+    what a generator still holds are no prompts.
+    """
+    components = prompt if isinstance(prompt, list) else [prompt]
+    for index, component in enumerate(components):
+        if isinstance(component, str):
+            encode_text(component)
+        elif not isinstance(component, Attachment):
+            if isinstance(prompt, list):
+                what = f"item {index} of the prompt must be a str or an Attachment"
+            else:
+                what = "a prompt is a str, an Attachment or a list of those"
+            raise PromptTypeError(f"{what}, not {type(component).__name__}{_hint(component)}")
+    if not any(isinstance(c, Attachment) or c for c in components):
+        raise EmptyPromptError("the prompt is empty: it holds no text and no attachment")
+    return list(components)
+
+
+def _hint(component: object) -> str:
+    if isinstance(component, os.PathLike):
+        return "; wrap the path in ImageAttachment(...)"
+    if isinstance(component, (bytes, bytearray)):
+        return "; decode it to str first"
+    if isinstance(component, (tuple, set, frozenset)) or hasattr(component, "__next__"):
+        return "; make it a list"
+    return ""
+
+
+async def compose(components: Sequence[PromptComponent]) -> Handle:
+    """The composed prompt, owned by the caller.
+
+    Where files are read, that happens on a worker thread: the loop goes on meanwhile. When the
+    caller is cancelled then, the thread's result is released as soon as it is there.
+    """
+    if any(isinstance(component, Attachment) for component in components):
+        return await asyncio.to_thread(_compose, components)
+    return _compose(components)
+
+
+def _compose(components: Sequence[PromptComponent]) -> Handle:
+    composed = ComposedPrompt()
+    try:
+        for component in components:
+            if isinstance(component, str):
+                composed.add_text(component)
+            else:
+                component.add_to_composed_prompt(composed)
+    except BaseException:
+        composed.handle.release()
+        raise
+    return composed.handle

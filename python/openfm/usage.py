@@ -1,0 +1,84 @@
+"""What a request cost, as the server counted it. A count that nobody gave is None, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["InputUsage", "OutputUsage", "ResponseMetadata", "SentImage", "Usage"]
+
+
+@dataclass(frozen=True)
+class InputUsage:
+    """Tokens of the prompt; ``cached`` of them came from the server's cache."""
+
+    total: int | None
+    cached: int | None
+
+
+@dataclass(frozen=True)
+class OutputUsage:
+    """Tokens of the answer; ``reasoning`` of them were thought and not said."""
+
+    total: int | None
+    reasoning: int | None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts of one response, or of a session so far."""
+
+    input: InputUsage
+    output: OutputUsage
+
+
+@dataclass(frozen=True)
+class SentImage:
+    """A picture as it was sent. Sizes are upright, in pixels; the source is the file."""
+
+    label: str | None
+    source_width: int
+    source_height: int
+    width: int
+    height: int
+    byte_count: int
+    media_type: str
+    route: str
+
+
+@dataclass(frozen=True)
+class ResponseMetadata:
+    """What is known about a response beside its content."""
+
+    usage: Usage
+    finish_reason: str | None
+    images: tuple[SentImage, ...]
+
+
+def usage_from(members: Mapping[str, Any]) -> Usage:
+    incoming, outgoing = members["input"], members["output"]
+    return Usage(
+        InputUsage(incoming["total"], incoming["cached"]),
+        OutputUsage(outgoing["total"], outgoing["reasoning"]),
+    )
+
+
+def metadata_from(members: Mapping[str, Any]) -> ResponseMetadata:
+    return ResponseMetadata(
+        usage=usage_from(members["usage"]),
+        finish_reason=members.get("finish_reason"),
+        images=tuple(
+            SentImage(
+                label=image.get("label"),
+                source_width=image["source_width"],
+                source_height=image["source_height"],
+                width=image["width"],
+                height=image["height"],
+                byte_count=image["byte_count"],
+                media_type=image["media_type"],
+                route=image["route"],
+            )
+            for image in members.get("images") or ()
+        ),
+    )
