@@ -8,8 +8,8 @@ import Glibc
 final class HTTPDriver: @unchecked Sendable {
   static let shared = HTTPDriver()
 
-  /// Idle connections kept for reuse.
-  private static let maxIdleConnections = 32
+  /// Connections, busy and idle, beyond which no idle one is kept for reuse.
+  private static let maxConnections = 128
 
   private var multi: CurlMultiHandle?
   private var transfers: [ObjectIdentifier: HTTPTransfer] = [:]
@@ -83,7 +83,7 @@ final class HTTPDriver: @unchecked Sendable {
       collect()
     }
     limitTimer = loop.makeTimer { [unowned self] in enforceLimits() }
-    multi.set(CURLMOPT_MAXCONNECTS, Self.maxIdleConnections)
+    multi.set(CURLMOPT_MAXCONNECTS, Self.maxConnections)
     multi.setCallbacks(
       user: self,
       socket: { _, socket, what, user, _ in

@@ -7,8 +7,6 @@ struct MonotonicTime: Sendable, Comparable {
   /// Later than every other moment.
   static let never = MonotonicTime(nanoseconds: .max)
 
-  private init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
-
   static func now() -> MonotonicTime {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

@@ -90,19 +90,21 @@ struct ServerFailure: Sendable {
   private func error(
     _ kind: WireError.Kind, _ words: ServerWords, body: [UInt8], status: Int
   ) -> WireError {
+    // `status` may be one that the body of a good response names; the sentence tells what was sent.
+    let answered = self.status
     let said = words.text.isEmpty ? "nothing more" : shortened(words.text, to: 500)
     var message: String
-    if 300..<400 ~= status {
+    if 300..<400 ~= answered {
       let target = location.flatMap { try? CurlURL($0).shown } ?? location ?? "elsewhere"
       message =
-        "\(url) answered \(status): moved to \(shortened(target, to: 200)); redirects are "
+        "\(url) answered \(answered): moved to \(shortened(target, to: 200)); redirects are "
         + "not followed, use that URL"
     } else if words.isPage {
-      message = "\(url) answered \(status) with a web page: \(said)"
-    } else if 200..<300 ~= status {
+      message = "\(url) answered \(answered) with a web page: \(said)"
+    } else if 200..<300 ~= answered {
       message = "\(url) reported an error: \(said)"
     } else {
-      message = "\(url) answered \(status): \(said)"
+      message = "\(url) answered \(answered): \(said)"
     }
     if let advice = Self.advice(kind) { message += " (\(advice))" }
     return WireError(

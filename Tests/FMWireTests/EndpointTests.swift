@@ -1,0 +1,80 @@
+import Testing
+
+@testable import FMWire
+
+@Suite struct EndpointTests {
+  @Test(arguments: [
+    ("http://h:8080", "http://h:8080/v1/chat/completions", "http://h:8080/props"),
+    ("http://h:8080/", "http://h:8080/v1/chat/completions", "http://h:8080/props"),
+    ("https://h/v1", "https://h/v1/chat/completions", "https://h/props"),
+    ("https://h/v1/", "https://h/v1/chat/completions", "https://h/props"),
+    ("https://h/api", "https://h/api/v1/chat/completions", "https://h/api/props"),
+    (
+      "https://h/v1beta/openai", "https://h/v1beta/openai/v1/chat/completions",
+      "https://h/v1beta/openai/props"
+    ),
+    ("https://h/api/v4/x/", "https://h/api/v4/x/chat/completions", "https://h/api/props"),
+    ("https://h/v1/chat/completions", "https://h/v1/chat/completions", "https://h/props"),
+    ("https://h/x/chat/completions/", "https://h/x/chat/completions/", "https://h/x/props"),
+    ("https://h/v/", "https://h/v/v1/chat/completions", "https://h/v/props"),
+    (
+      "https://h/d?api-version=7", "https://h/d/v1/chat/completions?api-version=7",
+      "https://h/d/props?api-version=7"
+    ),
+    ("HTTP://[::1]:80/V1", "http://[::1]:80/V1/v1/chat/completions", "http://[::1]:80/V1/props"),
+  ])
+  func appendsThePath(_ base: String, _ completions: String, _ props: String) throws {
+    let endpoint = Endpoint(baseURL: base)
+    #expect(try endpoint.completionsURL() == completions)
+    #expect(try endpoint.rootURL("props") == props)
+  }
+
+  @Test(arguments: [
+    ("http://localhost/", true), ("http://LOCALHOST:1/", true), ("http://x.localhost/", true),
+    ("http://127.0.0.1/", true), ("http://127.9.9.9/", true), ("http://[::1]/", true),
+    ("http://127.0.0.1.example.com/", false), ("http://localhost.example.com/", false),
+    ("http://10.0.0.1/", false), ("http://h/", false),
+  ])
+  func knowsLoopback(_ url: String, _ isLoopback: Bool) throws {
+    #expect(try CurlURL(url).isLoopback == isLoopback)
+  }
+}
+
+extension NetworkTests {
+  @Suite struct ServerPropertiesTests {
+    let server = ScriptedServer.shared
+
+    @Test(arguments: [
+      ("", ServerProperties(acceptsImages: true, contextSize: 4096)),
+      ("/p/blind", ServerProperties(acceptsImages: false, contextSize: 2048)),
+      ("/p/old/v1", ServerProperties(acceptsImages: nil, contextSize: 512)),
+      ("/p/silent", ServerProperties()), ("/p/odd", ServerProperties()),
+      ("/p/page", ServerProperties()), ("/p/loading", ServerProperties()),
+    ])
+    func asksTheServer(_ path: String, _ expected: ServerProperties) async {
+      #expect(await server.client(path).properties() == expected)
+    }
+
+    @Test func remembersAnswersAndNotFailures() async throws {
+      let own = ScriptedServer()
+      for _ in 0..<3 {
+        _ = await own.client("/p/blind", apiKey: "key").properties()
+        _ = await own.client("/p/silent").properties()
+        _ = await own.client("/p/loading").properties()
+      }
+      let log = try await own.log()
+      #expect(log.filter { $0["path"] == "/p/blind/props" }.count == 1)
+      #expect(log.filter { $0["path"] == "/p/silent/props" }.count == 1)
+      #expect(log.filter { $0["path"] == "/p/loading/props" }.count == 3)
+      #expect(log.first?["headers"]?["authorization"] == "Bearer key")
+    }
+
+    @Test func isEmptyWithoutAServer() async {
+      let client = ChatCompletionsClient(endpoint: Endpoint(baseURL: "http://127.0.0.1:1"))
+      #expect(await client.properties() == ServerProperties())
+      #expect(
+        await ChatCompletionsClient(endpoint: Endpoint(baseURL: "?")).properties()
+          == ServerProperties())
+    }
+  }
+}
