@@ -1,0 +1,71 @@
+import FMImaging
+
+/// Something other than text that goes into a prompt, with a label by which a model can name it.
+public struct Attachment<Content> {
+  public let content: Content
+  /// The label given, nil for none.
+  package var labelText: String?
+
+  package init(content: Content, labelText: String?) {
+    self.content = content
+    self.labelText = labelText
+  }
+
+  /// A copy with that label. Within one prompt a label stands once; a request with a repeated one
+  /// throws `PromptError.duplicateLabel`.
+  public func label(_ label: String) -> Attachment<Content> {
+    Attachment(content: content, labelText: label)
+  }
+}
+
+extension Attachment: Sendable where Content: Sendable {}
+extension Attachment: Equatable where Content: Equatable {}
+
+/// A picture as it was attached: its compressed bytes, or the failure to read them.
+public struct ImageAttachmentContent: Sendable {
+  let source: Result<SourceImage, ImageError>
+  /// Replaces the file's own EXIF orientation; nil takes the file's. Never are both applied.
+  let orientation: ImageOrientation?
+}
+
+extension ImageAttachmentContent: Equatable {
+  /// Equal when the bytes are (by SHA-256) and the orientation asked for is.
+  public static func == (left: ImageAttachmentContent, right: ImageAttachmentContent) -> Bool {
+    guard left.orientation == right.orientation else { return false }
+    switch (left.source, right.source) {
+    case (.success(let left), .success(let right)): return left.sha256 == right.sha256
+    case (.failure(let left), .failure(let right)): return left == right
+    default: return false
+    }
+  }
+}
+
+extension Attachment where Content == ImageAttachmentContent {
+  /// The picture at `path`. The file is read, checked and closed here; a failure is recorded and
+  /// thrown by the request, before any connection. Costs one read and one SHA-256 of the file.
+  public init(path: String, orientation: ImageOrientation? = nil) {
+    let source = Result { () throws(ImageError) in try SourceImage(contentsOfFile: path) }
+    self.init(
+      content: ImageAttachmentContent(source: source, orientation: orientation), labelText: nil)
+  }
+
+  /// The same, throwing `ImageError` at once.
+  public init(validating path: String, orientation: ImageOrientation? = nil) throws(ImageError) {
+    self.init(try SourceImage(contentsOfFile: path), orientation: orientation)
+  }
+
+  /// A picture already read.
+  public init(_ source: SourceImage, orientation: ImageOrientation? = nil) {
+    self.init(
+      content: ImageAttachmentContent(source: .success(source), orientation: orientation),
+      labelText: nil)
+  }
+}
+
+extension Attachment: PromptRepresentable where Content == ImageAttachmentContent {
+  public var promptRepresentation: Prompt { Prompt(components: [.image(self)]) }
+}
+
+extension Attachment: InstructionsRepresentable where Content == ImageAttachmentContent {
+  public var instructionsRepresentation: Instructions { Instructions(components: [.image(self)]) }
+}

@@ -1,0 +1,75 @@
+import FMImaging
+import FMWire
+
+/// A model on a server that speaks the chat-completions protocol: llama.cpp, Ollama, vLLM, LM
+/// Studio, OpenAI...
+///
+/// A base URL with a path component like `v1` gets `/chat/completions` appended, any other
+/// `/v1/chat/completions`.
+public struct ChatCompletionsLanguageModel: LanguageModel {
+  package var configuration: ChatConfiguration
+
+  public init(
+    name: String, url: String, additionalHeaders: [String: String] = [:],
+    supportsGuidedGeneration: Bool = true
+  ) {
+    configuration = ChatConfiguration(
+      endpoint: Endpoint(baseURL: url, headers: additionalHeaders), model: name)
+    configuration.supportsGuidedGeneration = supportsGuidedGeneration
+  }
+
+  public init(baseURL: String, model: String, apiKey: String? = nil) {
+    configuration = ChatConfiguration(
+      endpoint: Endpoint(baseURL: baseURL, apiKey: apiKey), model: model)
+  }
+
+  package init(_ configuration: ChatConfiguration) {
+    self.configuration = configuration
+  }
+
+  public var imagePolicy: ImagePolicy {
+    get { configuration.imagePolicy }
+    set { configuration.imagePolicy = newValue }
+  }
+
+  /// Vision is declared unless the model was said to have none; whether the server really sees is
+  /// asked when the first picture is sent.
+  public var capabilities: LanguageModelCapabilities {
+    var all: [LanguageModelCapabilities.Capability] = []
+    if configuration.supportsImages != false { all.append(.vision) }
+    if configuration.supportsGuidedGeneration { all.append(.guidedGeneration) }
+    return LanguageModelCapabilities(all)
+  }
+
+  public var contextTokenLimit: Int? {
+    get async {
+      if let size = configuration.contextSize { return size }
+      return await ChatCompletionsClient(endpoint: configuration.endpoint).properties().contextSize
+    }
+  }
+
+  public var executorConfiguration: Executor.Configuration {
+    Executor.Configuration(chat: configuration)
+  }
+
+  public struct Executor: LanguageModelExecutor {
+    public typealias Model = ChatCompletionsLanguageModel
+    public struct Configuration: Hashable, Sendable {
+      let chat: ChatConfiguration
+    }
+
+    private let exchange: ChatExchange
+
+    public init(configuration: Configuration) throws {
+      try ChatConfiguration.validate(baseURL: configuration.chat.endpoint.baseURL)
+      exchange = ChatExchange(configuration: configuration.chat)
+    }
+
+    public nonisolated(nonsending) func respond(
+      to request: LanguageModelExecutorGenerationRequest, model: ChatCompletionsLanguageModel,
+      streamingInto channel: LanguageModelExecutorGenerationChannel
+    ) async throws {
+      try await exchange.respond(to: request, streamingInto: channel)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import FMImaging
+import FMWire
+
+/// Everything that decides how one chat-completions server is asked.
+package struct ChatConfiguration: Sendable, Hashable {
+  package var endpoint: Endpoint
+  package var model: String
+  /// nil = the server is asked; one that does not tell is taken to see.
+  package var supportsImages: Bool?
+  package var supportsGuidedGeneration = true
+  /// Tokens of context of one request; nil = the server is asked.
+  package var contextSize: Int?
+  package var imagePolicy = ImagePolicy.default
+  /// Members added to every request's body, in place of ours of the same name.
+  package var extraBody = JSONObject()
+
+  package init(endpoint: Endpoint, model: String) {
+    self.endpoint = endpoint
+    self.model = model
+  }
+
+  package static func == (left: ChatConfiguration, right: ChatConfiguration) -> Bool {
+    left.endpoint == right.endpoint && left.model == right.model
+      && left.supportsImages == right.supportsImages
+      && left.supportsGuidedGeneration == right.supportsGuidedGeneration
+      && left.contextSize == right.contextSize && left.imagePolicy == right.imagePolicy
+      && left.extraBody == right.extraBody
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(endpoint)
+    hasher.combine(model)
+    hasher.combine(imagePolicy)
+  }
+
+  /// Throws `.invalidURL` unless the base URL is http or https with a host and without a query.
+  package static func validate(baseURL: String) throws(WireError) {
+    let scheme = ["http://", "https://"].first { baseURL.lowercased().hasPrefix($0) }
+    let rest = baseURL.dropFirst(scheme?.count ?? 0)
+    let host = rest.prefix { $0 != "/" }
+    let isClean = rest.unicodeScalars.allSatisfy {
+      $0.value > 0x20 && $0.value != 0x7F && $0 != "?" && $0 != "#"
+    }
+    // A password in a URL ends up in logs; keys have a parameter of their own.
+    guard scheme != nil, !host.isEmpty, !host.hasPrefix(":"), isClean, !host.contains("@") else {
+      throw WireError(
+        kind: .invalidURL,
+        message: "\(quoted(shortened(baseURL))) is no base URL; use one like"
+          + " http://127.0.0.1:8080/v1, with the key apart.",
+        url: nil)
+    }
+  }
+}

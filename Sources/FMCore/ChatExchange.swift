@@ -1,0 +1,149 @@
+import FMWire
+
+/// One request to a chat-completions server and its answer, streamed into a session's channel.
+struct ChatExchange {
+  typealias Channel = LanguageModelExecutorGenerationChannel
+
+  let configuration: ChatConfiguration
+
+  nonisolated(nonsending) func respond(
+    to request: LanguageModelExecutorGenerationRequest, streamingInto channel: Channel
+  ) async throws {
+    let client = ChatCompletionsClient(endpoint: configuration.endpoint)
+    if request.transcript.contains(where: \.segments.holdsImages) {
+      try await requireVision(client)
+    }
+    let chat = try ChatRequest(request, to: configuration)
+    var answer = Answer()
+    do {
+      for try await event in try await client.stream(body: chat.body) {
+        try await answer.take(event, channel)
+      }
+    } catch let error as WireError {
+      throw await translated(error, client)
+    }
+    try await finish(answer, of: request, sent: chat, client, channel)
+  }
+
+  private nonisolated(nonsending) func requireVision(_ client: ChatCompletionsClient) async throws {
+    var sees = configuration.supportsImages
+    if sees == nil { sees = await client.properties().acceptsImages }
+    guard sees != false else {
+      throw LanguageModelError.unsupportedCapability(
+        .init(
+          capability: .vision,
+          debugDescription: "The model \(quoted(configuration.model)) takes no pictures; use a"
+            + " vision model (for llama.cpp: start it with its mmproj file; for the embedded"
+            + " engine: set OPENFM_MMPROJ_PATH)."))
+    }
+  }
+
+  private nonisolated(nonsending) func finish(
+    _ answer: Answer, of request: LanguageModelExecutorGenerationRequest, sent: ChatRequest,
+    _ client: ChatCompletionsClient, _ channel: Channel
+  ) async throws {
+    if !answer.refusal.isEmpty {
+      throw LanguageModelError.refusal(
+        .init(
+          explanation: answer.refusal,
+          debugDescription: "The model declined to answer: \(answer.refusal)"))
+    }
+    if answer.finishReason == "content_filter" {
+      throw LanguageModelError.guardrailViolation(
+        .init(debugDescription: "The server's content filter stopped the answer."))
+    }
+    try await checkContext(answer, of: request, client)
+    if !answer.saidAnything, answer.finishReason == nil {
+      throw LanguageModelError.emptyResponse(
+        .init(
+          debugDescription: "\(configuration.endpoint.baseURL) sent an answer without any content"
+            + " and without a reason; look at the server's log."))
+    }
+    var metadata: [String: any ConvertibleToGeneratedContent & Sendable] = [
+      "images": GeneratedContent(.array(sent.images.map(\.json)))
+    ]
+    if let reason = answer.finishReason { metadata["finishReason"] = reason }
+    await channel.send(.response(action: .updateMetadata(metadata)))
+  }
+
+  /// An answer that ran into the end of the context is an error, not a short answer: unless the
+  /// caller had set a limit of its own, which is reached quietly.
+  private nonisolated(nonsending) func checkContext(
+    _ answer: Answer, of request: LanguageModelExecutorGenerationRequest,
+    _ client: ChatCompletionsClient
+  ) async throws {
+    let wasCut = answer.finishReason == "length"
+    guard wasCut || !answer.saidAnything, let prompt = answer.usage?.promptTokens else { return }
+    var limit = configuration.contextSize
+    if limit == nil { limit = await client.properties().contextSize }
+    guard let limit else { return }
+    let total = prompt + (answer.usage?.completionTokens ?? 0)
+    // Engines stop a token or so before the end.
+    guard total >= limit - 2 else { return }
+    throw LanguageModelError.contextSizeExceeded(
+      .init(
+        contextSize: limit, tokenCount: total,
+        debugDescription: "The conversation and its answer reached the model's context of"
+          + " \(limit) tokens (\(total) used); shorten the prompt or use a larger context."))
+  }
+
+  private nonisolated(nonsending) func translated(
+    _ error: WireError, _ client: ChatCompletionsClient
+  ) async -> any Error {
+    switch error.kind {
+    case .contextSizeExceeded:
+      return LanguageModelError.contextSizeExceeded(
+        .init(
+          contextSize: error.contextSize, tokenCount: error.tokenCount,
+          debugDescription: error.message))
+    case .rateLimited:
+      return LanguageModelError.rateLimited(
+        .init(retryAfterSeconds: error.retryAfter, debugDescription: error.message))
+    case .imagesUnsupported:
+      return LanguageModelError.unsupportedCapability(
+        .init(capability: .vision, debugDescription: error.message))
+    case .timeout:
+      return LanguageModelError.timeout(.init(debugDescription: error.message))
+    case .cancelled:
+      return CancellationError()
+    default:
+      return error
+    }
+  }
+}
+
+/// What an answer has said so far, beyond its text.
+private struct Answer {
+  var finishReason: String?
+  var usage: ChatUsage?
+  var refusal = ""
+  var saidAnything = false
+
+  nonisolated(nonsending) mutating func take(
+    _ event: ChatEvent, _ channel: LanguageModelExecutorGenerationChannel
+  ) async throws {
+    switch event {
+    case .text(let text):
+      saidAnything = saidAnything || !text.isEmpty
+      await channel.send(.response(action: .appendText(text, tokenCount: 1)))
+    case .reasoning(let text):
+      saidAnything = saidAnything || !text.isEmpty
+      await channel.send(.reasoning(action: .appendText(text, tokenCount: 1)))
+    case .refusal(let text):
+      saidAnything = true
+      refusal += text
+    case .finish(let reason):
+      finishReason = reason
+    case .usage(let counts):
+      usage = counts
+      await channel.send(
+        .response(
+          action: .updateUsage(
+            input: .init(
+              totalTokenCount: counts.promptTokens, cachedTokenCount: counts.cachedPromptTokens),
+            output: .init(
+              totalTokenCount: counts.completionTokens,
+              reasoningTokenCount: counts.reasoningTokens))))
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import FMImaging
+import FMWire
+
+/// An error as callers outside Swift see it: a status code, one line for a person, and details.
+package struct Failure: Error, Sendable {
+  package var status: StatusCode
+  package var message: String
+  /// The members that OpenFM.h lists at FMEventKindEnd, without "message".
+  package var details: JSONObject
+
+  package init(_ status: StatusCode, _ message: String, details: JSONObject = JSONObject()) {
+    self.status = status
+    self.message = message
+    self.details = details
+  }
+
+  /// - Parameter partialText: what had arrived of the answer when the request failed.
+  package init(_ error: any Error, partialText: String = "") {
+    switch error {
+    case let failure as Failure: self = failure
+    case let error as ImageError:
+      self.init(StatusCode(error.kind), error.message, details: ["path": error.path])
+    case let error as PromptError: self.init(error)
+    case let error as LanguageModelError: self.init(error)
+    case let error as WireError: self.init(error)
+    case let error as EngineError:
+      let status: StatusCode =
+        switch error.kind {
+        case .notStarted: .engineNotStarted
+        case .failed: .engineFailed
+        case .died: .engineDied
+        }
+      self.init(status, error.message, details: ["log_tail": error.logTail])
+    case let error as SchemaError:
+      self.init(error.isUnsupported ? .unsupportedGuide : .invalidSchema, error.message)
+    case let error as GeneratedContent.ParsingError:
+      self.init(
+        .decodingFailure, error.debugDescription, details: ["raw_content": error.rawContent])
+    case LanguageModelSession.Error.concurrentRequests:
+      self.init(
+        .concurrentRequests,
+        "The session is still answering; wait for that answer, or use a session of its own.")
+    case SystemLanguageModel.Error.assetsUnavailable(let error):
+      self.init(.assetsUnavailable, error.debugDescription)
+    case is CancellationError:
+      self.init(.unknown, "Operation cancelled")
+    default:
+      self.init(.unknown, String(describing: error))
+    }
+    if !partialText.isEmpty { details["partial_text"] = .string(partialText) }
+  }
+
+  private init(_ error: PromptError) {
+    switch error {
+    case .invalidText: self.init(.invalidPromptText, error.message)
+    case .duplicateLabel(let label):
+      self.init(.duplicateLabel, error.message, details: ["label": label])
+    case .invalidLabel(let label):
+      self.init(.invalidLabel, error.message, details: ["label": label])
+    case .emptyPrompt: self.init(.emptyPrompt, error.message)
+    case .invalidOrientation: self.init(.invalidOrientation, error.message)
+    }
+  }
+
+  private init(_ error: LanguageModelError) {
+    let message = error.debugDescription
+    switch error {
+    case .contextSizeExceeded(let error):
+      self.init(
+        .exceededContextWindowSize, message,
+        details: ["token_count": error.tokenCount, "context_size": error.contextSize])
+    case .rateLimited(let error):
+      self.init(.rateLimited, message, details: ["retry_after": error.retryAfterSeconds])
+    case .guardrailViolation: self.init(.guardrailViolation, message)
+    case .refusal(let error):
+      self.init(.refusal, message, details: ["explanation": error.explanation])
+    case .unsupportedCapability(let error):
+      self.init(.unsupportedCapability, message, details: ["capability": error.capability.name])
+    case .unsupportedGenerationGuide: self.init(.unsupportedGuide, message)
+    case .timeout: self.init(.timeout, message)
+    case .emptyResponse: self.init(.emptyResponse, message)
+    }
+  }
+
+  private init(_ error: WireError) {
+    let status: StatusCode =
+      switch error.kind {
+      case .invalidURL: .invalidURL
+      case .connect: .connect
+      case .tls: .tls
+      case .timeout: .timeout
+      case .server: .server
+      case .authentication: .authentication
+      case .notFound: .notFound
+      case .rateLimited: .rateLimited
+      case .contextSizeExceeded: .exceededContextWindowSize
+      case .requestTooLarge: .requestTooLarge
+      case .imagesUnsupported: .unsupportedCapability
+      case .invalidResponse: .invalidResponse
+      case .endedEarly: .endedEarly
+      case .cancelled: .unknown
+      }
+    self.init(
+      status, error.message,
+      details: [
+        "url": error.url, "http_status": error.httpStatus, "body": error.body,
+        "token_count": error.tokenCount, "context_size": error.contextSize,
+        "retry_after": error.retryAfter,
+      ])
+  }
+
+  /// The details with the message first, as JSON text.
+  package var json: String {
+    JSONValue.object(
+      JSONObject([("message", .string(message))] + details.members.map { ($0.name, $0.value) })
+    ).jsonText
+  }
+}
+
+extension StatusCode {
+  init(_ kind: ImageError.Kind) {
+    self =
+      switch kind {
+      case .notFound: .imageNotFound
+      case .notAFile: .imageNotAFile
+      case .notReadable: .imageNotReadable
+      case .empty: .imageEmpty
+      case .notAnImage: .notAnImage
+      case .unsupportedFormat: .unsupportedImageFormat
+      case .corrupt: .corruptImage
+      case .tooLarge: .imageTooLarge
+      case .changed: .imageChanged
+      case .invalidPath: .invalidImagePath
+      }
+  }
+}
+
+/// A value of the details; nil leaves the member out.
+private protocol DetailValue {
+  var detail: JSONValue { get }
+}
+extension String: DetailValue { fileprivate var detail: JSONValue { .string(self) } }
+extension Int: DetailValue { fileprivate var detail: JSONValue { .number(JSONNumber(self)) } }
+extension Double: DetailValue {
+  fileprivate var detail: JSONValue { JSONNumber(self).map(JSONValue.number) ?? .null }
+}
+
+extension Failure {
+  private init(
+    _ status: StatusCode, _ message: String, details: KeyValuePairs<String, (any DetailValue)?>
+  ) {
+    self.init(
+      status, message,
+      details: JSONObject(details.compactMap { name, value in value.map { (name, $0.detail) } }))
+  }
+}

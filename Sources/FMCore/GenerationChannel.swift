@@ -1,0 +1,162 @@
+import Synchronization
+
+/// Where an executor streams an answer and a session reads it.
+///
+/// Holds at most `capacity` events: `send` waits while the session lags behind, so that a slow
+/// reader bounds the memory. Once the session has stopped reading, events are dropped.
+public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
+  public typealias Element = any Event
+
+  public protocol Event: Sendable {
+    var kind: EventKind { get }
+  }
+
+  public enum EventKind: Sendable, Hashable {
+    case response
+    case reasoning
+  }
+
+  /// Something that happened to the response entry.
+  public struct ResponseEvent: Event {
+    public var kind: EventKind { .response }
+    public var entryID: String?
+    public var action: Action
+  }
+
+  /// Something that happened to the reasoning entry.
+  public struct ReasoningEvent: Event {
+    public var kind: EventKind { .reasoning }
+    public var entryID: String?
+    public var action: Action
+  }
+
+  public enum Action: Sendable {
+    case appendText(String, segmentID: String? = nil, tokenCount: Int)
+    case replaceTextSegment(String, segmentID: String? = nil, tokenCount: Int)
+    case updateMetadata([String: any ConvertibleToGeneratedContent & Sendable])
+    case updateUsage(input: Usage.Input, output: Usage.Output)
+  }
+
+  private let state: ChannelState
+
+  public init() {
+    state = ChannelState(capacity: 256)
+  }
+
+  public func send(_ event: some Event) async {
+    await state.send(event)
+  }
+
+  /// Ends the channel: the reader gets what is left, then the error or the end.
+  func finish(throwing error: (any Error)? = nil) {
+    state.finish(error)
+  }
+
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    fileprivate let state: ChannelState
+    public mutating func next() async throws -> (any Event)? {
+      try await state.next()
+    }
+  }
+
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(state: state) }
+}
+
+extension LanguageModelExecutorGenerationChannel.Event
+where Self == LanguageModelExecutorGenerationChannel.ResponseEvent {
+  public static func response(
+    entryID: String? = nil, action: LanguageModelExecutorGenerationChannel.Action
+  ) -> Self {
+    Self(entryID: entryID, action: action)
+  }
+}
+
+extension LanguageModelExecutorGenerationChannel.Event
+where Self == LanguageModelExecutorGenerationChannel.ReasoningEvent {
+  public static func reasoning(
+    entryID: String? = nil, action: LanguageModelExecutorGenerationChannel.Action
+  ) -> Self {
+    Self(entryID: entryID, action: action)
+  }
+}
+
+/// One reader, any number of writers. Neither waits on a cancelled task: both sides are ended by
+/// `finish`, which the session calls on every path.
+private final class ChannelState: Sendable {
+  typealias Event = any LanguageModelExecutorGenerationChannel.Event
+
+  private struct Storage {
+    var events: [Event] = []
+    /// Read position in `events`, so that taking one does not move the rest.
+    var head = 0
+    var reader: CheckedContinuation<Event?, any Error>?
+    var writers: [CheckedContinuation<Void, Never>] = []
+    var end: Result<Void, any Error>?
+    var waiting: Int { events.count - head }
+  }
+
+  private let capacity: Int
+  private let storage = Mutex(Storage())
+
+  init(capacity: Int) {
+    self.capacity = capacity
+  }
+
+  func send(_ event: Event) async {
+    let hasRoom = storage.withLock { storage in
+      guard storage.end == nil else { return true }
+      if let reader = storage.reader {
+        storage.reader = nil
+        reader.resume(returning: event)
+        return true
+      }
+      storage.events.append(event)
+      return storage.waiting < capacity
+    }
+    guard !hasRoom else { return }
+    await withCheckedContinuation { continuation in
+      let resumesNow = storage.withLock { storage in
+        if storage.end != nil || storage.waiting < capacity { return true }
+        storage.writers.append(continuation)
+        return false
+      }
+      if resumesNow { continuation.resume() }
+    }
+  }
+
+  func next() async throws -> Event? {
+    try await withCheckedThrowingContinuation { continuation in
+      storage.withLock { storage in
+        if storage.waiting > 0 {
+          let event = storage.events[storage.head]
+          storage.head += 1
+          if storage.head == storage.events.count {
+            storage.events.removeAll(keepingCapacity: true)
+            storage.head = 0
+          }
+          if storage.waiting < capacity / 2, !storage.writers.isEmpty {
+            for writer in storage.writers { writer.resume() }
+            storage.writers.removeAll()
+          }
+          continuation.resume(returning: event)
+        } else if let end = storage.end {
+          continuation.resume(with: end.map { nil })
+        } else {
+          storage.reader = continuation
+        }
+      }
+    }
+  }
+
+  func finish(_ error: (any Error)?) {
+    storage.withLock { storage in
+      guard storage.end == nil else { return }
+      let end: Result<Void, any Error> = error.map { .failure($0) } ?? .success(())
+      storage.end = end
+      storage.reader?.resume(with: end.map { nil })
+      storage.reader = nil
+      for writer in storage.writers { writer.resume() }
+      storage.writers.removeAll()
+    }
+  }
+}

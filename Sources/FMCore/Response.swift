@@ -1,0 +1,49 @@
+/// A complete answer.
+public struct Response<Content: Generable> {
+  public let content: Content
+  public let rawContent: GeneratedContent
+  /// What this turn added to the transcript: the prompt and the response.
+  public let transcriptEntries: ArraySlice<Transcript.Entry>
+  public let usage: Usage
+}
+
+extension Response: Sendable where Content: Sendable {}
+
+/// An answer as it grows. The request starts when the sequence is first iterated.
+///
+/// Snapshots are cumulative: each holds the whole answer so far. A reader slower than the model
+/// gets fewer snapshots, never a longer queue of them.
+public struct ResponseStream<Content: Generable>: AsyncSequence, Sendable
+where Content: Sendable, Content.PartiallyGenerated: Sendable {
+  public typealias Element = Snapshot
+
+  public struct Snapshot: Sendable {
+    public var content: Content.PartiallyGenerated
+    public var rawContent: GeneratedContent
+  }
+
+  let start: @Sendable () -> StreamDriver
+  let snapshot: @Sendable (String) throws -> Snapshot
+  let response: @Sendable (CompletedResponse) throws -> Response<Content>
+
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    let stream: ResponseStream
+    var driver: StreamDriver?
+
+    public mutating func next() async throws -> Snapshot? {
+      let driver = self.driver ?? stream.start()
+      self.driver = driver
+      return try await driver.next().map(stream.snapshot)
+    }
+  }
+
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(stream: self) }
+
+  /// Runs a request of its own to the end and gives the complete answer.
+  public func collect() async throws -> Response<Content> {
+    let driver = start()
+    while try await driver.next() != nil {}
+    guard let completed = driver.completed else { throw CancellationError() }
+    return try response(completed)
+  }
+}

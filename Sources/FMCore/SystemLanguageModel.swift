@@ -1,0 +1,158 @@
+import FMImaging
+import FMWire
+
+/// The machine's default model.
+///
+/// Found in this order: the server of `OPENFM_BASE_URL` (with `OPENFM_API_KEY` and `OPENFM_MODEL`);
+/// the embedded engine with `OPENFM_MODEL_PATH` (and `OPENFM_MMPROJ_PATH`) or an installed model;
+/// else it is unavailable. `OPENAI_*` variables are never read: a key that lies around must not send
+/// pictures anywhere.
+///
+/// The environment is read once, when the model is made; files are looked at on every use, so that
+/// a model installed meanwhile is found.
+public final class SystemLanguageModel: LanguageModel {
+  /// What the model is used for. Kept for the caller; both answer alike here.
+  public enum UseCase: Sendable, Equatable {
+    case general
+    case contentTagging
+  }
+
+  /// Kept for the caller; the models that OpenFM runs have no guardrails of their own.
+  public enum Guardrails: Sendable, Equatable {
+    case `default`
+    case permissiveContentTransformations
+  }
+
+  public enum Availability: Sendable, Equatable {
+    case available
+    case unavailable(UnavailableReason)
+
+    public enum UnavailableReason: Sendable, Equatable {
+      case deviceNotEligible
+      case appleIntelligenceNotEnabled
+      case modelNotReady
+    }
+  }
+
+  public enum Error: Swift.Error, Sendable {
+    case assetsUnavailable(AssetsUnavailable)
+
+    public struct AssetsUnavailable: Sendable {
+      public var debugDescription: String
+    }
+  }
+
+  public static var `default`: SystemLanguageModel { SystemLanguageModel() }
+
+  public let useCase: UseCase
+  public let guardrails: Guardrails
+  private let environment: [String: String]
+
+  public convenience init(useCase: UseCase = .general, guardrails: Guardrails = .default) {
+    self.init(
+      useCase: useCase, guardrails: guardrails, environment: EngineDiscovery.processEnvironment())
+  }
+
+  package init(
+    useCase: UseCase = .general, guardrails: Guardrails = .default, environment: [String: String]
+  ) {
+    self.useCase = useCase
+    self.guardrails = guardrails
+    self.environment = environment
+  }
+
+  /// Where requests go, decided anew on every use.
+  package enum Backend: Sendable {
+    case server(ChatConfiguration)
+    case engine(EngineConfiguration)
+    /// A sentence that says what to do.
+    case unavailable(String)
+  }
+
+  package var backend: Backend {
+    if let baseURL = environment["OPENFM_BASE_URL"], !baseURL.isEmpty {
+      do {
+        try ChatConfiguration.validate(baseURL: baseURL)
+      } catch {
+        return .unavailable("OPENFM_BASE_URL: \(error.message)")
+      }
+      let key = environment["OPENFM_API_KEY"].flatMap { $0.isEmpty ? nil : $0 }
+      return .server(
+        ChatConfiguration(
+          endpoint: Endpoint(baseURL: baseURL, apiKey: key),
+          model: environment["OPENFM_MODEL"] ?? ""))
+    }
+    switch EngineDiscovery.resolve(environment: environment) {
+    case .success(let configuration): return .engine(configuration)
+    case .failure(let error): return .unavailable(error.message)
+    }
+  }
+
+  /// Whether a request has a chance; starts nothing and connects to nothing.
+  public var availability: Availability {
+    if case .unavailable = backend { .unavailable(.modelNotReady) } else { .available }
+  }
+
+  public var isAvailable: Bool { availability == .available }
+
+  public var capabilities: LanguageModelCapabilities {
+    switch backend {
+    case .engine(let configuration) where configuration.projectorPath == nil:
+      LanguageModelCapabilities([.guidedGeneration])
+    case .engine, .server, .unavailable:
+      LanguageModelCapabilities([.vision, .guidedGeneration])
+    }
+  }
+
+  public var contextTokenLimit: Int? {
+    get async {
+      switch backend {
+      case .server(let chat): await ChatCompletionsLanguageModel(chat).contextTokenLimit
+      case .engine(let configuration): configuration.contextSize
+      case .unavailable: nil
+      }
+    }
+  }
+
+  public var executorConfiguration: Executor.Configuration {
+    Executor.Configuration(environment: environment)
+  }
+
+  public struct Executor: LanguageModelExecutor {
+    public typealias Model = SystemLanguageModel
+    public struct Configuration: Hashable, Sendable {
+      let environment: [String: String]
+    }
+
+    public init(configuration: Configuration) {}
+
+    public nonisolated(nonsending) func respond(
+      to request: LanguageModelExecutorGenerationRequest, model: SystemLanguageModel,
+      streamingInto channel: LanguageModelExecutorGenerationChannel
+    ) async throws {
+      switch model.backend {
+      case .unavailable(let message):
+        throw Error.assetsUnavailable(.init(debugDescription: message))
+      case .server(var chat):
+        if chat.model.isEmpty {
+          chat.model = try await ChatCompletionsClient(endpoint: chat.endpoint).firstModelID()
+        }
+        try await ChatExchange(configuration: chat).respond(to: request, streamingInto: channel)
+      case .engine(let configuration):
+        try await Engine.shared(configuration).withEndpoint { endpoint in
+          var chat = ChatConfiguration(endpoint: endpoint, model: configuration.modelName)
+          chat.supportsImages = configuration.projectorPath != nil
+          chat.contextSize = configuration.contextSize
+          try await ChatExchange(configuration: chat).respond(to: request, streamingInto: channel)
+        }
+      }
+    }
+  }
+}
+
+extension EngineConfiguration {
+  /// The model file's name without its folder, as the engine calls the model.
+  package var modelName: String {
+    String(modelPath.split(separator: "/").last ?? "model")
+  }
+}

@@ -1,0 +1,181 @@
+import FMImaging
+
+/// What was said in a session, in order.
+public struct Transcript: Sendable, Equatable {
+  package var entries: [Entry]
+
+  public init(entries: some Sequence<Entry> = []) {
+    self.entries = Array(entries)
+  }
+
+  public enum Entry: Sendable, Equatable, Identifiable {
+    case instructions(Instructions)
+    case prompt(Prompt)
+    case response(Response)
+
+    public var id: String {
+      switch self {
+      case .instructions(let entry): entry.id
+      case .prompt(let entry): entry.id
+      case .response(let entry): entry.id
+      }
+    }
+  }
+
+  public enum Segment: Sendable, Equatable, Identifiable {
+    case text(TextSegment)
+    case structure(StructuredSegment)
+    case attachment(AttachmentSegment)
+
+    public var id: String {
+      switch self {
+      case .text(let segment): segment.id
+      case .structure(let segment): segment.id
+      case .attachment(let segment): segment.id
+      }
+    }
+  }
+
+  public struct TextSegment: Sendable, Equatable, Identifiable {
+    public var id: String
+    public var content: String
+
+    public init(id: String = makeUUID(), content: String) {
+      self.id = id
+      self.content = content
+    }
+  }
+
+  public struct StructuredSegment: Sendable, Equatable, Identifiable {
+    public var id: String
+    public var schemaName: String
+    public var content: GeneratedContent
+
+    public init(id: String = makeUUID(), schemaName: String, content: GeneratedContent) {
+      self.id = id
+      self.schemaName = schemaName
+      self.content = content
+    }
+  }
+
+  public struct AttachmentSegment: Sendable, Equatable, Identifiable {
+    public var id: String
+    public var content: Attachment
+    public var label: String?
+
+    public init(id: String = makeUUID(), content: Attachment, label: String? = nil) {
+      self.id = id
+      self.content = content
+      self.label = label
+    }
+  }
+
+  public enum Attachment: Sendable, Equatable {
+    case image(ImageAttachment)
+  }
+
+  /// A picture of the transcript: its compressed bytes as they were attached.
+  public struct ImageAttachment: Sendable, Equatable {
+    let content: ImageAttachmentContent
+
+    /// The path that was given; nil for a picture that came as bytes.
+    public var path: String? {
+      switch content.source {
+      case .success(let source): source.path
+      case .failure(let error): error.path
+      }
+    }
+
+    /// The orientation that applies: the one asked for, else the file's own.
+    public var orientation: ImageOrientation {
+      if let orientation = content.orientation { return orientation }
+      if case .success(let source) = content.source { return source.info.orientation }
+      return .up
+    }
+  }
+
+  public struct Instructions: Sendable, Equatable, Identifiable {
+    public var id: String
+    public var segments: [Segment]
+
+    public init(id: String = makeUUID(), segments: [Segment]) {
+      self.id = id
+      self.segments = segments
+    }
+  }
+
+  public struct Prompt: Sendable, Equatable, Identifiable {
+    public var id: String
+    public var segments: [Segment]
+    public var options: GenerationOptions
+    public var responseFormat: ResponseFormat?
+
+    public init(
+      id: String = makeUUID(), segments: [Segment],
+      options: GenerationOptions = GenerationOptions(), responseFormat: ResponseFormat? = nil
+    ) {
+      self.id = id
+      self.segments = segments
+      self.options = options
+      self.responseFormat = responseFormat
+    }
+  }
+
+  public struct ResponseFormat: Sendable, Equatable {
+    public let schema: GenerationSchema
+    public var name: String { schema.name }
+
+    public init(schema: GenerationSchema) {
+      self.schema = schema
+    }
+  }
+
+  public struct Response: Sendable, Equatable, Identifiable {
+    public var id: String
+    public var segments: [Segment]
+    public internal(set) var metadata: [String: GeneratedContent]
+
+    public init(
+      id: String = makeUUID(), metadata: [String: any ConvertibleToGeneratedContent] = [:],
+      segments: [Segment]
+    ) {
+      self.id = id
+      self.metadata = metadata.mapValues(\.generatedContent)
+      self.segments = segments
+    }
+  }
+}
+
+extension Transcript: RandomAccessCollection, MutableCollection, RangeReplaceableCollection {
+  public init() { entries = [] }
+  public var startIndex: Int { entries.startIndex }
+  public var endIndex: Int { entries.endIndex }
+  public subscript(position: Int) -> Entry {
+    get { entries[position] }
+    set { entries[position] = newValue }
+  }
+  public mutating func replaceSubrange(
+    _ range: Range<Int>, with newElements: some Collection<Entry>
+  ) {
+    entries.replaceSubrange(range, with: newElements)
+  }
+}
+
+extension [Transcript.Segment] {
+  init(_ components: [PromptComponent]) {
+    self = components.map { component in
+      switch component {
+      case .text(let text): .text(Transcript.TextSegment(content: text))
+      case .image(let image):
+        .attachment(
+          Transcript.AttachmentSegment(
+            content: .image(Transcript.ImageAttachment(content: image.content)),
+            label: image.labelText))
+      }
+    }
+  }
+
+  var holdsImages: Bool {
+    contains { if case .attachment = $0 { true } else { false } }
+  }
+}
