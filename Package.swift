@@ -40,7 +40,7 @@ let package = Package(
     .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
     .target(name: "FMCommand", dependencies: ["FMCore"]),
     .target(
-      name: "FMCBindings", dependencies: ["FMCore", "FMCommand"],
+      name: "FMCBindings", dependencies: ["FMCore", "FMCommand", "CLinux"],
       exclude: ["exports.map"],
       linkerSettings: libraryLinkerSettings),
 

@@ -50,7 +50,7 @@ public final class SystemLanguageModel: LanguageModel {
 
   public convenience init(useCase: UseCase = .general, guardrails: Guardrails = .default) {
     self.init(
-      useCase: useCase, guardrails: guardrails, environment: EngineDiscovery.processEnvironment())
+      useCase: useCase, guardrails: guardrails, environment: ProcessEnvironment.current)
   }
 
   package init(
@@ -84,7 +84,7 @@ public final class SystemLanguageModel: LanguageModel {
     }
     switch EngineDiscovery.resolve(environment: environment) {
     case .success(let configuration): return .engine(configuration)
-    case .failure(let error): return .unavailable(error.message)
+    case .failure(let error): return .unavailable("No model is ready: \(error.message).")
     }
   }
 

@@ -1,0 +1,55 @@
+import FMCore
+
+/// A generated value as C callers hold it.
+final class ContentObject: LiveObject, @unchecked Sendable {
+  let content: GeneratedContent
+
+  init(_ content: GeneratedContent) {
+    self.content = content
+    super.init(.generatedContent)
+  }
+
+  static func from(_ handle: UnsafeRawPointer?) throws(Failure) -> GeneratedContent {
+    try HandleTable.shared.object(handle, as: ContentObject.self, "generated content").content
+  }
+}
+
+@_cdecl("FMGeneratedContentCreateFromJSON")
+func fmGeneratedContentCreateFromJSON(
+  _ json: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    let text = try requiredText(json, "JSON text")
+    do {
+      return HandleTable.shared.insert(ContentObject(try GeneratedContent(json: text)))
+    } catch {
+      throw Failure(.unknown, Failure(error).message)
+    }
+  }
+}
+
+@_cdecl("FMGeneratedContentGetJSONString")
+func fmGeneratedContentGetJSONString(_ content: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>? {
+  enter(else: nil) { copyString(try ContentObject.from(content).jsonString) }
+}
+
+@_cdecl("FMGeneratedContentGetPropertyValue")
+func fmGeneratedContentGetPropertyValue(
+  _ content: UnsafeRawPointer?, _ name: UnsafePointer<CChar>?, _ code: ErrorCode,
+  _ description: ErrorDescription
+) -> UnsafeMutablePointer<CChar>? {
+  enter(code, description, else: nil) {
+    let content = try ContentObject.from(content)
+    let name = try requiredText(name, "property's name")
+    do {
+      return copyString(try content.value(String.self, forProperty: name))
+    } catch {
+      throw Failure(.unknown, Failure(error).message)
+    }
+  }
+}
+
+@_cdecl("FMGeneratedContentIsComplete")
+func fmGeneratedContentIsComplete(_ content: UnsafeRawPointer?) -> Bool {
+  enter(else: false) { try ContentObject.from(content).isComplete }
+}

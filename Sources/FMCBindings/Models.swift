@@ -1,0 +1,144 @@
+import FMCore
+import FMWire
+import Glibc
+
+/// A model as C callers hold it.
+final class ModelObject: LiveObject, @unchecked Sendable {
+  enum Model {
+    case system(SystemLanguageModel)
+    case chatCompletions(ChatCompletionsLanguageModel)
+  }
+
+  let model: Model
+
+  init(_ model: Model) {
+    self.model = model
+    super.init(.model)
+  }
+
+  /// The model of a reference; NULL stands for the default model.
+  static func optional(_ handle: UnsafeRawPointer?) throws(Failure) -> ModelObject {
+    guard let handle else { return ModelObject(.system(.default)) }
+    return try HandleTable.shared.object(handle, as: ModelObject.self, "model")
+  }
+
+  func makeSession(instructions: String?) -> LanguageModelSession {
+    switch model {
+    case .system(let model): LanguageModelSession(model: model, instructions: instructions)
+    case .chatCompletions(let model): LanguageModelSession(model: model, instructions: instructions)
+    }
+  }
+
+  var contextSize: Int? {
+    get async {
+      switch model {
+      case .system(let model): await model.contextTokenLimit
+      case .chatCompletions(let model): await model.contextTokenLimit
+      }
+    }
+  }
+
+  var description: ModelDescription {
+    switch model {
+    case .system(let model): ModelDescription(model)
+    case .chatCompletions(let model): ModelDescription(model)
+    }
+  }
+}
+
+private func makeSystemModel(
+  _ useCase: SystemLanguageModel.UseCase = .general,
+  _ guardrails: SystemLanguageModel.Guardrails = .default
+) -> UnsafeRawPointer? {
+  enter(else: nil) {
+    HandleTable.shared.insert(
+      ModelObject(.system(SystemLanguageModel(useCase: useCase, guardrails: guardrails))))
+  }
+}
+
+@_cdecl("FMSystemLanguageModelGetDefault")
+func fmSystemLanguageModelGetDefault() -> UnsafeRawPointer? { makeSystemModel() }
+
+@_cdecl("FMSystemLanguageModelCreate")
+func fmSystemLanguageModelCreate(_ useCase: UInt32, _ guardrails: UInt32) -> UnsafeRawPointer? {
+  if useCase > 1 {
+    let warning = "OpenFM: \(useCase) is no use case; the general one is used.\n"
+    _ = warning.withCString { write(STDERR_FILENO, $0, strlen($0)) }
+  }
+  return makeSystemModel(
+    useCase == 1 ? .contentTagging : .general,
+    guardrails == 1 ? .permissiveContentTransformations : .default)
+}
+
+@_cdecl("FMSystemLanguageModelIsAvailable")
+func fmSystemLanguageModelIsAvailable(
+  _ model: UnsafeRawPointer?, _ reason: UnsafeMutablePointer<UInt32>?
+) -> Bool {
+  enter(else: false) {
+    // Written first, so that a bad reference leaves "unknown" and not what was there before.
+    let object: ModelObject
+    do {
+      object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
+    } catch {
+      reason?.pointee = 0xFF
+      throw error
+    }
+    guard object.description.unavailableExplanation != nil else { return true }
+    reason?.pointee = 2
+    return false
+  }
+}
+
+@_cdecl("FMSystemLanguageModelGetContextSize")
+func fmSystemLanguageModelGetContextSize(_ model: UnsafeRawPointer?) -> Int32 {
+  enter(else: 0) {
+    let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
+    return Int32(clamping: waitFor { await object.contextSize } ?? 0)
+  }
+}
+
+@_cdecl("FMLanguageModelCreateChatCompletions")
+func fmLanguageModelCreateChatCompletions(
+  _ baseURL: UnsafePointer<CChar>?, _ model: UnsafePointer<CChar>?,
+  _ apiKey: UnsafePointer<CChar>?, _ optionsJSON: UnsafePointer<CChar>?, _ code: ErrorCode,
+  _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    let configuration = try ChatConfiguration(
+      baseURL: try requiredText(baseURL, "base URL"),
+      model: try requiredText(model, "model's name"),
+      apiKey: try nonEmptyText(apiKey, "API key"),
+      optionsJSON: try nonEmptyText(optionsJSON, "options"))
+    return HandleTable.shared.insert(
+      ModelObject(.chatCompletions(ChatCompletionsLanguageModel(configuration))))
+  }
+}
+
+@_cdecl("FMLanguageModelCopyUnavailableExplanation")
+func fmLanguageModelCopyUnavailableExplanation(_ model: UnsafeRawPointer?)
+  -> UnsafeMutablePointer<CChar>?
+{
+  enter(else: nil) {
+    let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
+    return object.description.unavailableExplanation.map(copyString)
+  }
+}
+
+@_cdecl("FMLanguageModelCopyDescriptionJSON")
+func fmLanguageModelCopyDescriptionJSON(_ model: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>?
+{
+  enter(else: nil) {
+    let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
+    return copyString(object.description.json.jsonText)
+  }
+}
+
+@_cdecl("FMEngineSetDefaults")
+func fmEngineSetDefaults(
+  _ json: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
+) -> Bool {
+  enter(code, description, else: false) {
+    try EngineDefaults.set(json: try requiredText(json, "engine defaults"))
+    return true
+  }
+}

@@ -1,0 +1,372 @@
+import FMCore
+import FMWire
+import Synchronization
+
+/// Where the parts of an answer go: callbacks or an event queue. `finish` is called exactly once,
+/// last.
+protocol AnswerSink: Sendable {
+  func update(_ update: TextUpdate)
+  func finish(_ result: Result<CompletedResponse, Failure>)
+}
+
+final class SessionObject: LiveObject, @unchecked Sendable {
+  let session: LanguageModelSession
+  /// Kept for as long as the session lives, as the reference promises.
+  private let model: ModelObject
+
+  init(model: ModelObject, instructions: String?) {
+    self.model = model
+    session = model.makeSession(instructions: instructions)
+    super.init(.session)
+  }
+
+  static func from(_ handle: UnsafeRawPointer?) throws(Failure) -> SessionObject {
+    try HandleTable.shared.object(handle, as: SessionObject.self, "session")
+  }
+}
+
+/// A request under way, for FMTaskCancel.
+final class TaskObject: LiveObject, @unchecked Sendable {
+  private let task: Task<Void, Never>
+
+  init(_ task: Task<Void, Never>) {
+    self.task = task
+    super.init(.task)
+  }
+
+  func cancel() { task.cancel() }
+}
+
+/// A request with everything it needs, captured when the C call was made.
+struct PendingRequest: Sendable {
+  let object: SessionObject
+  let request: LanguageModelSession.Request
+
+  init(
+    _ session: SessionObject, prompt: UnsafeRawPointer?, schemaJSON: String?, optionsJSON: String?
+  ) throws {
+    object = session
+    let prompt = try PromptObject.from(prompt).snapshot()
+    let schema = try schemaJSON.map { try GenerationSchema(json: $0) }
+    request = LanguageModelSession.Request(
+      prompt: prompt, schema: schema, options: try GenerationOptions(json: optionsJSON))
+  }
+
+  /// Starts the request, or delivers why it cannot start. The session counts as responding when
+  /// this returns.
+  static func start(
+    _ pending: Result<PendingRequest, any Error>, into sink: any AnswerSink
+  ) -> Task<Void, Never> {
+    let reserved = Result { () throws -> (PendingRequest, LanguageModelSession.Reservation) in
+      let pending = try pending.get()
+      return (pending, try pending.object.session.reserve())
+    }
+    return RunningRequests.shared.start { isShutDown in
+      do {
+        let (pending, reservation) = try reserved.get()
+        guard !isShutDown else {
+          reservation.end()
+          throw Failure(.shutDown, "The library was shut down; start no requests after FMShutdown.")
+        }
+        let outcome = await pending.object.session.perform(pending.request, reservation) {
+          sink.update($0)
+        }
+        sink.finish(
+          outcome.result.mapError { Failure($0, partialText: outcome.partialText) })
+      } catch {
+        sink.finish(.failure(Failure(error)))
+      }
+    }
+  }
+}
+
+// MARK: - Callbacks
+
+typealias ResponseCallback =
+  @convention(c) @Sendable (Int32, UnsafePointer<CChar>?, Int, UnsafeMutableRawPointer?) -> Void
+typealias StructuredCallback =
+  @convention(c) @Sendable (Int32, UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Void
+
+/// The caller's pointer, passed through untouched.
+struct UserInfo: @unchecked Sendable {
+  let pointer: UnsafeMutableRawPointer?
+}
+
+private func call(
+  _ callback: ResponseCallback, _ status: StatusCode, _ text: String, _ userInfo: UserInfo
+) {
+  var text = text
+  text.withUTF8 { utf8 in
+    // A copy with the NUL that C readers look for; `length` counts without it.
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: utf8.count + 1) { buffer in
+      for (index, byte) in utf8.enumerated() { buffer[index] = CChar(bitPattern: byte) }
+      buffer[utf8.count] = 0
+      callback(status.rawValue, buffer.baseAddress, utf8.count, userInfo.pointer)
+    }
+  }
+}
+
+private struct ResponseSink: AnswerSink {
+  let callback: ResponseCallback
+  let userInfo: UserInfo
+
+  func update(_ update: TextUpdate) {}
+
+  func finish(_ result: Result<CompletedResponse, Failure>) {
+    switch result {
+    case .success(let response): call(callback, .success, response.text, userInfo)
+    case .failure(let failure): call(callback, failure.status, failure.message, userInfo)
+    }
+  }
+}
+
+private struct StructuredSink: AnswerSink {
+  let callback: StructuredCallback
+  let userInfo: UserInfo
+
+  func update(_ update: TextUpdate) {}
+
+  func finish(_ result: Result<CompletedResponse, Failure>) {
+    let (status, content): (StatusCode, GeneratedContent) =
+      switch result {
+      case .success(let response):
+        (.success, response.content ?? GeneratedContent(response.text))
+      case .failure(let failure): (failure.status, GeneratedContent(failure.message))
+      }
+    callback(
+      status.rawValue, HandleTable.shared.insert(ContentObject(content)), userInfo.pointer)
+  }
+}
+
+/// Snapshots, then an empty one for the end.
+private final class StreamSink: AnswerSink {
+  let callback: ResponseCallback
+  let userInfo: UserInfo
+  private let snapshot = Mutex("")
+
+  init(callback: @escaping ResponseCallback, userInfo: UserInfo) {
+    self.callback = callback
+    self.userInfo = userInfo
+  }
+
+  func update(_ update: TextUpdate) {
+    call(callback, .success, snapshot.withLock { $0.apply(update) }, userInfo)
+  }
+
+  func finish(_ result: Result<CompletedResponse, Failure>) {
+    switch result {
+    case .success: callback(StatusCode.success.rawValue, nil, 0, userInfo.pointer)
+    case .failure(let failure):
+      let isCancelled = failure.status == .unknown && failure.message == "Operation cancelled"
+      call(callback, failure.status, isCancelled ? "Stream cancelled" : failure.message, userInfo)
+    }
+  }
+}
+
+@_cdecl("FMLanguageModelSessionCreateDefault")
+func fmLanguageModelSessionCreateDefault() -> UnsafeRawPointer? {
+  fmLanguageModelSessionCreateFromSystemLanguageModel(nil, nil, nil, 0)
+}
+
+@_cdecl("FMLanguageModelSessionCreateFromSystemLanguageModel")
+func fmLanguageModelSessionCreateFromSystemLanguageModel(
+  _ model: UnsafeRawPointer?, _ instructions: UnsafePointer<CChar>?,
+  _ tools: UnsafeMutablePointer<UnsafeRawPointer?>?, _ toolCount: Int32
+) -> UnsafeRawPointer? {
+  enter(else: nil) {
+    guard toolCount == 0 else {
+      throw Failure(
+        .unsupportedCapability, "This version has no tools; pass NULL and 0.",
+        details: JSONObject([("capability", "toolCalling")]))
+    }
+    return HandleTable.shared.insert(
+      SessionObject(
+        model: try ModelObject.optional(model),
+        instructions: try nonEmptyText(instructions, "instructions")))
+  }
+}
+
+@_cdecl("FMLanguageModelSessionIsResponding")
+func fmLanguageModelSessionIsResponding(_ session: UnsafeRawPointer?) -> Bool {
+  enter(else: false) { try SessionObject.from(session).session.isResponding }
+}
+
+@_cdecl("FMLanguageModelSessionReset")
+func fmLanguageModelSessionReset(_ session: UnsafeRawPointer?) {
+  enter(else: ()) { _ = try SessionObject.from(session) }
+}
+
+@_cdecl("FMLanguageModelSessionCopyUsageJSON")
+func fmLanguageModelSessionCopyUsageJSON(_ session: UnsafeRawPointer?)
+  -> UnsafeMutablePointer<CChar>?
+{
+  enter(else: nil) { copyString(try SessionObject.from(session).session.usageJSON) }
+}
+
+@_cdecl("FMLanguageModelSessionRespond")
+func fmLanguageModelSessionRespond(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ optionsJSON: UnsafePointer<CChar>?,
+  _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
+) -> UnsafeRawPointer? {
+  enter(else: nil) {
+    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
+    return startTask(
+      session, prompt, schemaJSON: .none, optionsJSON,
+      into: ResponseSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+  }
+}
+
+@_cdecl("FMLanguageModelSessionRespondWithSchemaFromJSON")
+func fmLanguageModelSessionRespondWithSchemaFromJSON(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ userInfo: UnsafeMutableRawPointer?,
+  _ callback: StructuredCallback?
+) -> UnsafeRawPointer? {
+  enter(else: nil) {
+    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
+    return startTask(
+      session, prompt, schemaJSON: .required(schemaJSON), optionsJSON,
+      into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+  }
+}
+
+private enum SchemaArgument {
+  case none
+  case optional(UnsafePointer<CChar>?)
+  case required(UnsafePointer<CChar>?)
+
+  var text: String? {
+    get throws {
+      switch self {
+      case .none: nil
+      case .optional(let pointer): try nonEmptyText(pointer, "schema")
+      case .required(let pointer): try requiredText(pointer, "schema")
+      }
+    }
+  }
+}
+
+/// Whatever is wrong with the arguments comes through the sink, so that it is called exactly once
+/// for every request.
+private func startTask(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schemaJSON: SchemaArgument,
+  _ optionsJSON: UnsafePointer<CChar>?, into sink: any AnswerSink
+) -> UnsafeRawPointer {
+  let pending = Result {
+    try PendingRequest(
+      try SessionObject.from(session), prompt: prompt, schemaJSON: try schemaJSON.text,
+      optionsJSON: try nonEmptyText(optionsJSON, "options"))
+  }
+  return HandleTable.shared.insert(TaskObject(PendingRequest.start(pending, into: sink)))
+}
+
+@_cdecl("FMTaskCancel")
+func fmTaskCancel(_ task: UnsafeRawPointer?) {
+  enter(else: ()) {
+    try HandleTable.shared.object(task, as: TaskObject.self, "task").cancel()
+  }
+}
+
+// MARK: - Streams
+
+/// A stream that starts when it is iterated and is cancelled when its last reference goes.
+final class StreamObject: LiveObject, @unchecked Sendable {
+  private enum State {
+    case ready(PendingRequest)
+    case started(Task<Void, Never>)
+  }
+
+  private let state: Mutex<State>
+
+  init(_ pending: PendingRequest) {
+    state = Mutex(.ready(pending))
+    super.init(.responseStream)
+  }
+
+  func start(into sink: any AnswerSink) {
+    state.withLock { state in
+      switch state {
+      case .ready(let pending):
+        state = .started(PendingRequest.start(.success(pending), into: sink))
+      case .started:
+        _ = PendingRequest.start(
+          .failure(
+            Failure(.invalidArgument, "A stream is iterated once; make another for more.")),
+          into: sink)
+      }
+    }
+  }
+
+  deinit {
+    state.withLock { if case .started(let task) = $0 { task.cancel() } }
+  }
+}
+
+@_cdecl("FMLanguageModelSessionStreamResponse")
+func fmLanguageModelSessionStreamResponse(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ optionsJSON: UnsafePointer<CChar>?
+) -> UnsafeRawPointer? {
+  enter(else: nil) {
+    HandleTable.shared.insert(
+      StreamObject(
+        try PendingRequest(
+          try SessionObject.from(session), prompt: prompt, schemaJSON: nil,
+          optionsJSON: try nonEmptyText(optionsJSON, "options"))))
+  }
+}
+
+@_cdecl("FMLanguageModelSessionResponseStreamIterate")
+func fmLanguageModelSessionResponseStreamIterate(
+  _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
+) {
+  enter(else: ()) {
+    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
+    let sink = StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
+    do {
+      let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
+      object.start(into: sink)
+    } catch {
+      _ = PendingRequest.start(.failure(error), into: sink)
+      throw error
+    }
+  }
+}
+
+// MARK: - Event queues
+
+@_cdecl("FMLanguageModelSessionRespondOnQueue")
+func fmLanguageModelSessionRespondOnQueue(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ queue: UnsafeRawPointer?, _ token: UInt64,
+  _ code: ErrorCode, _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  startOnQueue(
+    session, prompt, schemaJSON, optionsJSON, queue, token, streams: false, code, description)
+}
+
+@_cdecl("FMLanguageModelSessionStreamOnQueue")
+func fmLanguageModelSessionStreamOnQueue(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ queue: UnsafeRawPointer?, _ token: UInt64,
+  _ code: ErrorCode, _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  startOnQueue(
+    session, prompt, schemaJSON, optionsJSON, queue, token, streams: true, code, description)
+}
+
+private func startOnQueue(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ queue: UnsafeRawPointer?, _ token: UInt64,
+  streams: Bool, _ code: ErrorCode, _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    // Without these there is nothing that an event could be sent about, or to.
+    _ = try SessionObject.from(session)
+    _ = try PromptObject.from(prompt)
+    let queue = try HandleTable.shared.object(queue, as: EventQueueObject.self, "event queue")
+    return startTask(
+      session, prompt, schemaJSON: .optional(schemaJSON), optionsJSON,
+      into: QueueSink(
+        queue: queue, token: token, streams: streams, isStructured: schemaJSON != nil))
+  }
+}

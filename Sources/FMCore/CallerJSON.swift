@@ -1,0 +1,292 @@
+import FMImaging
+import FMWire
+
+// What callers outside Swift give and get as JSON; OpenFM.h describes each form.
+
+private func parseObject(_ text: String, _ name: String, _ status: StatusCode) throws(Failure)
+  -> JSONObject
+{
+  do {
+    if let object = try JSONValue(parsing: text).objectValue { return object }
+  } catch {
+    throw Failure(
+      status, "The \(name) are no JSON: \(error.message) at byte \(error.offset).")
+  }
+  throw Failure(status, "The \(name) are no JSON object.")
+}
+
+/// Reads the members of an object and says which one is wrong.
+private struct MemberReader {
+  let object: JSONObject
+  let name: String
+  let status: StatusCode
+
+  func wrong(_ member: String, _ expected: String) -> Failure {
+    Failure(status, "\(quoted(member)) of the \(name) is no \(expected).")
+  }
+
+  func value<Value>(
+    _ member: String, _ expected: String, _ read: (JSONValue) -> Value?
+  ) throws(Failure) -> Value? {
+    guard let json = object[member], !json.isNull else { return nil }
+    guard let value = read(json) else { throw wrong(member, expected) }
+    return value
+  }
+
+  /// Numbers may come as text: the reference's own Python package writes them so.
+  func number(_ member: String, _ expected: String, in range: ClosedRange<Double>) throws(Failure)
+    -> Double?
+  {
+    try value(member, expected) { json in
+      let number = json.doubleValue ?? json.stringValue.flatMap(Double.init)
+      return number.flatMap { range.contains($0) ? $0 : nil }
+    }
+  }
+
+  func integer<Integer: FixedWidthInteger>(
+    _ member: String, _ expected: String, atLeast least: Integer
+  ) throws(Failure) -> Integer? {
+    try value(member, expected) { json in
+      let text: String? =
+        if case .number(let number) = json { number.literal } else { json.stringValue }
+      guard let text else { return nil }
+      let integer = Integer(text) ?? Double(text).flatMap(Integer.init(exactly:))
+      return integer.flatMap { $0 >= least ? $0 : nil }
+    }
+  }
+
+  /// Refuses members that mean nothing here: a misspelt one must not be ignored.
+  func requireOnly(_ known: Set<String>) throws(Failure) {
+    for member in object.members where !known.contains(member.name) {
+      throw Failure(
+        status,
+        "The \(name) have no member \(quoted(member.name));"
+          + " there are \(known.sorted().joined(separator: ", ")).")
+    }
+  }
+}
+
+extension GenerationOptions {
+  /// The options of FMLanguageModelSessionRespond; nil = none. Members that the reference does not
+  /// know are ignored, as it ignores them; wrong values of known ones are refused.
+  package init(json text: String?) throws(Failure) {
+    self.init()
+    guard let text else { return }
+    let object = try parseObject(text, "options", .unknown)
+    let options = MemberReader(object: object, name: "options", status: .unknown)
+    temperature = try options.number("temperature", "number of at least 0", in: 0...1e6)
+    maximumResponseTokens = try options.integer(
+      "maximum_response_tokens", "whole number of at least 1", atLeast: 1)
+    guard let json = object["sampling"], !json.isNull else { return }
+    guard let sampling = json.objectValue else { throw options.wrong("sampling", "object") }
+    let members = MemberReader(object: sampling, name: "sampling options", status: .unknown)
+    switch sampling["mode"]?.stringValue {
+    case "greedy": samplingMode = .greedy
+    case "random":
+      let seed: UInt64? = try members.integer("seed", "whole number of at least 0", atLeast: 0)
+      if let k: Int = try members.integer("top_k", "whole number of at least 1", atLeast: 1) {
+        samplingMode = .random(top: k, seed: seed)
+      } else if let threshold = try members.number("top_p", "number from 0 to 1", in: 0...1) {
+        samplingMode = .random(probabilityThreshold: threshold, seed: seed)
+      } else {
+        samplingMode = .random(seed: seed)
+      }
+    default: throw members.wrong("mode", "sampling mode; use \"greedy\" or \"random\"")
+    }
+  }
+}
+
+extension ImagePolicy {
+  /// The policy of FMPreparedImageCreate; nil = the default.
+  package init(json text: String?) throws(Failure) {
+    self = .default
+    guard let text else { return }
+    try self.init(try parseObject(text, "image policy", .invalidArgument))
+  }
+
+  fileprivate init(_ object: JSONObject) throws(Failure) {
+    self = .default
+    let members = MemberReader(object: object, name: "image policy", status: .invalidArgument)
+    try members.requireOnly(["max_long_edge", "quality", "background", "verify"])
+    if let edge: Int = try members.integer(
+      "max_long_edge", "number of pixels from 1 to 65500", atLeast: 1)
+    {
+      guard edge <= 65500 else {
+        throw members.wrong("max_long_edge", "number of pixels from 1 to 65500")
+      }
+      maxLongEdge = edge
+    }
+    if let value: Int = try members.integer("quality", "number from 1 to 100", atLeast: 1) {
+      guard value <= 100 else { throw members.wrong("quality", "number from 1 to 100") }
+      quality = value
+    }
+    background =
+      try members.value("background", "colour like \"#FFFFFF\"") { json in
+        guard let text = json.stringValue, text.utf8.count == 7, text.hasPrefix("#"),
+          text.utf8.dropFirst().allSatisfy({ Character(UnicodeScalar($0)).isHexDigit })
+        else { return nil }
+        return UInt32(text.dropFirst(), radix: 16)
+      } ?? background
+    verify = try members.value("verify", "boolean", \.boolValue) ?? verify
+  }
+}
+
+extension ChatConfiguration {
+  /// The arguments of FMLanguageModelCreateChatCompletions.
+  package init(
+    baseURL: String, model: String, apiKey: String?, optionsJSON: String?
+  ) throws(Failure) {
+    do {
+      try Self.validate(baseURL: baseURL)
+    } catch {
+      throw Failure(error)
+    }
+    self.init(endpoint: Endpoint(baseURL: baseURL, apiKey: apiKey), model: model)
+    guard let optionsJSON else { return }
+    let object = try parseObject(optionsJSON, "model options", .invalidArgument)
+    let members = MemberReader(object: object, name: "model options", status: .invalidArgument)
+    try members.requireOnly([
+      "headers", "timeout", "context_size", "supports_images", "supports_guided_generation",
+      "image", "extra_body",
+    ])
+    if let headers = try members.value("headers", "object", \.objectValue) {
+      for (name, value) in headers.members {
+        let isPlain = (name + (value.stringValue ?? "\n")).unicodeScalars.allSatisfy {
+          $0.value >= 0x20 && $0.value != 0x7F
+        }
+        guard !name.isEmpty, !name.contains(":"), isPlain, let text = value.stringValue else {
+          throw members.wrong("headers", "object of header names and one-line texts")
+        }
+        endpoint.headers[name] = text
+      }
+    }
+    if let timeout = try members.value("timeout", "object", \.objectValue) {
+      try endpoint.timeouts.read(timeout)
+    }
+    contextSize = try members.integer("context_size", "whole number of at least 1", atLeast: 1)
+    supportsImages = try members.value("supports_images", "boolean", \.boolValue)
+    supportsGuidedGeneration =
+      try members.value("supports_guided_generation", "boolean", \.boolValue) ?? true
+    if let policy = try members.value("image", "object", \.objectValue) {
+      imagePolicy = try ImagePolicy(policy)
+    }
+    extraBody = try members.value("extra_body", "object", \.objectValue) ?? JSONObject()
+  }
+}
+
+extension HTTPTimeouts {
+  fileprivate mutating func read(_ object: JSONObject) throws(Failure) {
+    let members = MemberReader(object: object, name: "timeouts", status: .invalidArgument)
+    try members.requireOnly(["connect", "first_byte", "idle", "total"])
+    func seconds(_ name: String, _ value: Double) throws(Failure) -> Double {
+      try members.number(name, "number of seconds, 0 for no limit", in: 0...1e7) ?? value
+    }
+    connect = try seconds("connect", connect)
+    firstByte = try seconds("first_byte", firstByte)
+    idle = try seconds("idle", idle)
+    total = try seconds("total", total)
+  }
+}
+
+// MARK: - What callers get
+
+private func optionalNumber(_ value: Int?) -> JSONValue {
+  value.map { .number(JSONNumber($0)) } ?? .null
+}
+
+extension Usage {
+  /// A count nobody gave is null, never 0.
+  package var json: JSONValue {
+    [
+      "input": [
+        "total": optionalNumber(input.reportedTotalTokenCount),
+        "cached": optionalNumber(input.reportedCachedTokenCount),
+      ],
+      "output": [
+        "total": optionalNumber(output.reportedTotalTokenCount),
+        "reasoning": optionalNumber(output.reportedReasoningTokenCount),
+      ],
+    ]
+  }
+}
+
+extension CompletedResponse {
+  /// "last_response" of FMLanguageModelSessionCopyUsageJSON.
+  package var json: JSONValue {
+    [
+      "usage": usage.json,
+      "finish_reason": metadata["finishReason"]?.jsonValue ?? .null,
+      "images": metadata["images"]?.jsonValue ?? [],
+    ]
+  }
+}
+
+extension LanguageModelSession {
+  package var usageJSON: String {
+    let value: JSONValue = ["session": usage.json, "last_response": lastResponse?.json ?? .null]
+    return value.jsonText
+  }
+}
+
+/// What a model is, for FMLanguageModelCopyDescriptionJSON.
+package struct ModelDescription: Sendable {
+  package var json: JSONValue
+  package var unavailableExplanation: String?
+
+  package init(_ model: SystemLanguageModel) {
+    switch model.backend {
+    case .server(let chat): json = Self.json(chat)
+    case .engine(let engine):
+      json = [
+        "kind": "engine", "model": .string(engine.modelName),
+        "model_path": .string(engine.modelPath),
+        "mmproj_path": engine.projectorPath.map(JSONValue.string) ?? .null,
+        "engine": .array(engine.command.map(JSONValue.string)),
+        "context_size": .number(JSONNumber(engine.contextSize)),
+      ]
+    case .unavailable(let message):
+      json = ["kind": "unavailable"]
+      unavailableExplanation = message
+    }
+  }
+
+  package init(_ model: ChatCompletionsLanguageModel) {
+    json = Self.json(model.configuration)
+  }
+
+  private static func json(_ chat: ChatConfiguration) -> JSONValue {
+    [
+      "kind": "chat-completions", "model": .string(chat.model),
+      "base_url": .string(chat.endpoint.baseURL),
+      "context_size": optionalNumber(chat.contextSize),
+    ]
+  }
+}
+
+/// What a host offers the embedded engine.
+package enum EngineDefaults {
+  /// The argument of FMEngineSetDefaults.
+  package static func set(json text: String) throws(Failure) {
+    let object = try parseObject(text, "engine defaults", .invalidArgument)
+    let members = MemberReader(object: object, name: "engine defaults", status: .invalidArgument)
+    try members.requireOnly(["command", "model_path"])
+    let command = try members.value("command", "list of texts") { json -> [String]? in
+      guard let elements = json.arrayValue, !elements.isEmpty else { return nil }
+      let words = elements.compactMap(\.stringValue)
+      return words.count == elements.count ? words : nil
+    }
+    let modelPath = try members.value("model_path", "path", \.stringValue)
+    EngineDiscovery.setDefaults(command: command, modelPath: modelPath)
+  }
+}
+
+/// How the library was built.
+package enum BuildInfo {
+  package static var json: String {
+    let value: JSONValue = [
+      "version": .string(openFMVersion),
+      "image_formats": .array(ImageFormat.allCases.map { .string($0.rawValue) }),
+    ]
+    return value.jsonText
+  }
+}
