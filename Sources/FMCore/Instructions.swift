@@ -21,7 +21,8 @@ public protocol InstructionsRepresentable {
 }
 
 extension Instructions: InstructionsRepresentable {
-  public var instructionsRepresentation: Instructions { self }
+  // The explicit return keeps the builder away, as in Prompt.
+  public var instructionsRepresentation: Instructions { return self }
 }
 
 /// Composes `Instructions` as `PromptBuilder` composes a `Prompt`.

@@ -37,7 +37,9 @@ public protocol PromptRepresentable {
 }
 
 extension Prompt: PromptRepresentable {
-  public var promptRepresentation: Prompt { self }
+  // The explicit return keeps the builder that the requirement carries away from this body, which
+  // it would turn into a call of itself.
+  public var promptRepresentation: Prompt { return self }
 }
 
 extension Prompt {
