@@ -15,7 +15,7 @@ final class ContentObject: LiveObject, @unchecked Sendable {
 }
 
 @_cdecl("FMGeneratedContentCreateFromJSON")
-func fmGeneratedContentCreateFromJSON(
+public func fmGeneratedContentCreateFromJSON(
   _ json: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
 ) -> UnsafeRawPointer? {
   enter(code, description, else: nil) {
@@ -29,12 +29,14 @@ func fmGeneratedContentCreateFromJSON(
 }
 
 @_cdecl("FMGeneratedContentGetJSONString")
-func fmGeneratedContentGetJSONString(_ content: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>? {
+public func fmGeneratedContentGetJSONString(_ content: UnsafeRawPointer?) -> UnsafeMutablePointer<
+  CChar
+>? {
   enter(else: nil) { copyString(try ContentObject.from(content).jsonString) }
 }
 
 @_cdecl("FMGeneratedContentGetPropertyValue")
-func fmGeneratedContentGetPropertyValue(
+public func fmGeneratedContentGetPropertyValue(
   _ content: UnsafeRawPointer?, _ name: UnsafePointer<CChar>?, _ code: ErrorCode,
   _ description: ErrorDescription
 ) -> UnsafeMutablePointer<CChar>? {
@@ -50,6 +52,6 @@ func fmGeneratedContentGetPropertyValue(
 }
 
 @_cdecl("FMGeneratedContentIsComplete")
-func fmGeneratedContentIsComplete(_ content: UnsafeRawPointer?) -> Bool {
+public func fmGeneratedContentIsComplete(_ content: UnsafeRawPointer?) -> Bool {
   enter(else: false) { try ContentObject.from(content).isComplete }
 }

@@ -5,8 +5,8 @@ import Synchronization
 
 // How every exported function is entered and left.
 
-typealias ErrorCode = UnsafeMutablePointer<Int32>?
-typealias ErrorDescription = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+public typealias ErrorCode = UnsafeMutablePointer<Int32>?
+public typealias ErrorDescription = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 
 /// True in a child of fork(), where neither Swift's worker threads nor the I/O thread exist.
 private let isForkedChild = Atomic(false)

@@ -132,19 +132,19 @@ struct QueueSink: AnswerSink {
 }
 
 @_cdecl("FMEventQueueCreate")
-func fmEventQueueCreate() -> UnsafeRawPointer? {
+public func fmEventQueueCreate() -> UnsafeRawPointer? {
   enter(else: nil) { HandleTable.shared.insert(try EventQueueObject()) }
 }
 
 @_cdecl("FMEventQueueGetFileDescriptor")
-func fmEventQueueGetFileDescriptor(_ queue: UnsafeRawPointer?) -> Int32 {
+public func fmEventQueueGetFileDescriptor(_ queue: UnsafeRawPointer?) -> Int32 {
   enter(else: -1) {
     try HandleTable.shared.object(queue, as: EventQueueObject.self, "event queue").descriptor
   }
 }
 
 @_cdecl("FMEventQueueDrain")
-func fmEventQueueDrain(
+public func fmEventQueueDrain(
   _ queue: UnsafeRawPointer?, _ buffer: UnsafeMutableRawPointer?, _ capacity: Int,
   _ needed: UnsafeMutablePointer<Int>?
 ) -> Int {

@@ -18,7 +18,7 @@ final class PreparedImageObject: LiveObject, @unchecked Sendable {
 }
 
 @_cdecl("FMPreparedImageCreate")
-func fmPreparedImageCreate(
+public func fmPreparedImageCreate(
   _ path: UnsafePointer<CChar>?, _ orientation: Int32, _ policyJSON: UnsafePointer<CChar>?,
   _ code: ErrorCode, _ description: ErrorDescription
 ) -> UnsafeRawPointer? {
@@ -33,7 +33,7 @@ func fmPreparedImageCreate(
 }
 
 @_cdecl("FMPreparedImageGetBytes")
-func fmPreparedImageGetBytes(
+public func fmPreparedImageGetBytes(
   _ image: UnsafeRawPointer?, _ length: UnsafeMutablePointer<Int>?
 ) -> UnsafePointer<UInt8>? {
   enter(else: nil) {
@@ -45,7 +45,8 @@ func fmPreparedImageGetBytes(
 }
 
 @_cdecl("FMPreparedImageCopyInfoJSON")
-func fmPreparedImageCopyInfoJSON(_ image: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>? {
+public func fmPreparedImageCopyInfoJSON(_ image: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>?
+{
   enter(else: nil) {
     let object = try HandleTable.shared.object(
       image, as: PreparedImageObject.self, "prepared image")
@@ -70,7 +71,7 @@ struct CImageInfo {
 }
 
 @_cdecl("FMImageInspect")
-func fmImageInspect(
+public func fmImageInspect(
   _ path: UnsafePointer<CChar>?, _ orientation: Int32, _ info: UnsafeMutableRawPointer?,
   _ code: ErrorCode, _ description: ErrorDescription
 ) -> Bool {

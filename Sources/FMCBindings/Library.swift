@@ -16,31 +16,31 @@ private nonisolated(unsafe) let unknownName = makeConstant(String(describing: St
 private nonisolated(unsafe) let version = makeConstant(openFMVersion)
 
 @_cdecl("FMStatusName")
-func fmStatusName(_ code: Int32) -> UnsafePointer<CChar> {
+public func fmStatusName(_ code: Int32) -> UnsafePointer<CChar> {
   statusNames[code] ?? unknownName
 }
 
 @_cdecl("FMVersion")
-func fmVersion() -> UnsafePointer<CChar> { version }
+public func fmVersion() -> UnsafePointer<CChar> { version }
 
 @_cdecl("FMCopyBuildInfoJSON")
-func fmCopyBuildInfoJSON() -> UnsafeMutablePointer<CChar> { copyString(BuildInfo.json) }
+public func fmCopyBuildInfoJSON() -> UnsafeMutablePointer<CChar> { copyString(BuildInfo.json) }
 
 @_cdecl("FMLastErrorCode")
-func fmLastErrorCode() -> Int32 { LastError.current?.status.rawValue ?? 0 }
+public func fmLastErrorCode() -> Int32 { LastError.current?.status.rawValue ?? 0 }
 
 @_cdecl("FMLastErrorDescription")
-func fmLastErrorDescription() -> UnsafePointer<CChar>? {
+public func fmLastErrorDescription() -> UnsafePointer<CChar>? {
   LastError.current.map { UnsafePointer($0.description) }
 }
 
 @_cdecl("FMLastErrorCopyDetailsJSON")
-func fmLastErrorCopyDetailsJSON() -> UnsafeMutablePointer<CChar> {
+public func fmLastErrorCopyDetailsJSON() -> UnsafeMutablePointer<CChar> {
   copyString(LastError.current?.detailsJSON ?? "{}")
 }
 
 @_cdecl("FMDebugLiveObjects")
-func fmDebugLiveObjects(_ kind: Int32) -> Int64 {
+public func fmDebugLiveObjects(_ kind: Int32) -> Int64 {
   enter(else: -1) {
     if kind == 0 { return Int64(LiveObject.liveCount(nil)) }
     guard let kind = LiveObject.Kind(rawValue: Int(kind)) else {
@@ -51,7 +51,7 @@ func fmDebugLiveObjects(_ kind: Int32) -> Int64 {
 }
 
 @_cdecl("FMShutdown")
-func fmShutdown() {
+public func fmShutdown() {
   enter(else: ()) {
     RunningRequests.shared.shutDown(waitingAtMost: 1)
     Engine.stopAll()
@@ -59,7 +59,7 @@ func fmShutdown() {
 }
 
 @_cdecl("FMCommandMain")
-func fmCommandMain(
+public func fmCommandMain(
   _ argc: Int32, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 ) -> Int32 {
   enter(else: 1) {
@@ -69,16 +69,16 @@ func fmCommandMain(
 }
 
 @_cdecl("FMRetain")
-func fmRetain(_ object: UnsafeRawPointer?) {
+public func fmRetain(_ object: UnsafeRawPointer?) {
   guard let object else { return }
   enter(else: ()) { try HandleTable.shared.retain(object) }
 }
 
 @_cdecl("FMRelease")
-func fmRelease(_ object: UnsafeRawPointer?) {
+public func fmRelease(_ object: UnsafeRawPointer?) {
   guard let object else { return }
   enter(else: ()) { try HandleTable.shared.release(object) }
 }
 
 @_cdecl("FMFreeString")
-func fmFreeString(_ string: UnsafeMutablePointer<CChar>?) { free(string) }
+public func fmFreeString(_ string: UnsafeMutablePointer<CChar>?) { free(string) }

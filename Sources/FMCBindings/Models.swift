@@ -57,10 +57,12 @@ private func makeSystemModel(
 }
 
 @_cdecl("FMSystemLanguageModelGetDefault")
-func fmSystemLanguageModelGetDefault() -> UnsafeRawPointer? { makeSystemModel() }
+public func fmSystemLanguageModelGetDefault() -> UnsafeRawPointer? { makeSystemModel() }
 
 @_cdecl("FMSystemLanguageModelCreate")
-func fmSystemLanguageModelCreate(_ useCase: UInt32, _ guardrails: UInt32) -> UnsafeRawPointer? {
+public func fmSystemLanguageModelCreate(_ useCase: UInt32, _ guardrails: UInt32)
+  -> UnsafeRawPointer?
+{
   if useCase > 1 {
     let warning = "OpenFM: \(useCase) is no use case; the general one is used.\n"
     _ = warning.withCString { write(STDERR_FILENO, $0, strlen($0)) }
@@ -71,7 +73,7 @@ func fmSystemLanguageModelCreate(_ useCase: UInt32, _ guardrails: UInt32) -> Uns
 }
 
 @_cdecl("FMSystemLanguageModelIsAvailable")
-func fmSystemLanguageModelIsAvailable(
+public func fmSystemLanguageModelIsAvailable(
   _ model: UnsafeRawPointer?, _ reason: UnsafeMutablePointer<UInt32>?
 ) -> Bool {
   enter(else: false) {
@@ -90,7 +92,7 @@ func fmSystemLanguageModelIsAvailable(
 }
 
 @_cdecl("FMSystemLanguageModelGetContextSize")
-func fmSystemLanguageModelGetContextSize(_ model: UnsafeRawPointer?) -> Int32 {
+public func fmSystemLanguageModelGetContextSize(_ model: UnsafeRawPointer?) -> Int32 {
   enter(else: 0) {
     let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
     return Int32(clamping: waitFor { await object.contextSize } ?? 0)
@@ -98,7 +100,7 @@ func fmSystemLanguageModelGetContextSize(_ model: UnsafeRawPointer?) -> Int32 {
 }
 
 @_cdecl("FMLanguageModelCreateChatCompletions")
-func fmLanguageModelCreateChatCompletions(
+public func fmLanguageModelCreateChatCompletions(
   _ baseURL: UnsafePointer<CChar>?, _ model: UnsafePointer<CChar>?,
   _ apiKey: UnsafePointer<CChar>?, _ optionsJSON: UnsafePointer<CChar>?, _ code: ErrorCode,
   _ description: ErrorDescription
@@ -115,7 +117,7 @@ func fmLanguageModelCreateChatCompletions(
 }
 
 @_cdecl("FMLanguageModelCopyUnavailableExplanation")
-func fmLanguageModelCopyUnavailableExplanation(_ model: UnsafeRawPointer?)
+public func fmLanguageModelCopyUnavailableExplanation(_ model: UnsafeRawPointer?)
   -> UnsafeMutablePointer<CChar>?
 {
   enter(else: nil) {
@@ -125,8 +127,9 @@ func fmLanguageModelCopyUnavailableExplanation(_ model: UnsafeRawPointer?)
 }
 
 @_cdecl("FMLanguageModelCopyDescriptionJSON")
-func fmLanguageModelCopyDescriptionJSON(_ model: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>?
-{
+public func fmLanguageModelCopyDescriptionJSON(_ model: UnsafeRawPointer?) -> UnsafeMutablePointer<
+  CChar
+>? {
   enter(else: nil) {
     let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
     return copyString(object.description.json.jsonText)
@@ -134,7 +137,7 @@ func fmLanguageModelCopyDescriptionJSON(_ model: UnsafeRawPointer?) -> UnsafeMut
 }
 
 @_cdecl("FMEngineSetDefaults")
-func fmEngineSetDefaults(
+public func fmEngineSetDefaults(
   _ json: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
 ) -> Bool {
   enter(code, description, else: false) {

@@ -47,12 +47,12 @@ final class PromptObject: LiveObject, @unchecked Sendable {
 }
 
 @_cdecl("FMComposedPromptInitialize")
-func fmComposedPromptInitialize() -> UnsafeRawPointer? {
+public func fmComposedPromptInitialize() -> UnsafeRawPointer? {
   enter(else: nil) { HandleTable.shared.insert(PromptObject()) }
 }
 
 @_cdecl("FMComposedPromptAddText")
-func fmComposedPromptAddText(_ prompt: UnsafeRawPointer?, _ text: UnsafePointer<CChar>?) {
+public func fmComposedPromptAddText(_ prompt: UnsafeRawPointer?, _ text: UnsafePointer<CChar>?) {
   enter(else: ()) {
     let prompt = try PromptObject.from(prompt)
     do {
@@ -70,7 +70,7 @@ private let notUTF8 = PromptError.invalidText(
   message: "A text of the prompt is no UTF-8; decode it before it is added.")
 
 @_cdecl("FMComposedPromptAddTextBytes")
-func fmComposedPromptAddTextBytes(
+public func fmComposedPromptAddTextBytes(
   _ prompt: UnsafeRawPointer?, _ text: UnsafePointer<UInt8>?, _ length: Int, _ code: ErrorCode,
   _ description: ErrorDescription
 ) -> Bool {
@@ -88,7 +88,7 @@ func fmComposedPromptAddTextBytes(
 }
 
 @_cdecl("FMComposedPromptAddAttachment")
-func fmComposedPromptAddAttachment(
+public func fmComposedPromptAddAttachment(
   _ prompt: UnsafeRawPointer?, _ path: UnsafePointer<CChar>?, _ label: UnsafePointer<CChar>?,
   _ error: UnsafeMutablePointer<UInt32>?
 ) -> Bool {
@@ -104,14 +104,14 @@ func fmComposedPromptAddAttachment(
 }
 
 @_cdecl("FMComposedPromptAddImage")
-func fmComposedPromptAddImage(
+public func fmComposedPromptAddImage(
   _ prompt: UnsafeRawPointer?, _ path: UnsafePointer<CChar>?, _ error: UnsafeMutablePointer<UInt32>?
 ) -> Bool {
   fmComposedPromptAddAttachment(prompt, path, nil, error)
 }
 
 @_cdecl("FMComposedPromptAddIdentifiedImage")
-func fmComposedPromptAddIdentifiedImage(
+public func fmComposedPromptAddIdentifiedImage(
   _ prompt: UnsafeRawPointer?, _ path: UnsafePointer<CChar>?,
   _ identifier: UnsafePointer<CChar>?, _ error: UnsafeMutablePointer<UInt32>?
 ) -> Bool {
@@ -119,7 +119,7 @@ func fmComposedPromptAddIdentifiedImage(
 }
 
 @_cdecl("FMComposedPromptAddAttachmentWithOrientation")
-func fmComposedPromptAddAttachmentWithOrientation(
+public func fmComposedPromptAddAttachmentWithOrientation(
   _ prompt: UnsafeRawPointer?, _ path: UnsafePointer<CChar>?, _ label: UnsafePointer<CChar>?,
   _ orientation: Int32, _ expectedSHA256: UnsafePointer<CChar>?, _ code: ErrorCode,
   _ description: ErrorDescription

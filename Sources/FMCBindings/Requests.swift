@@ -82,9 +82,9 @@ struct PendingRequest: Sendable {
 
 // MARK: - Callbacks
 
-typealias ResponseCallback =
+public typealias ResponseCallback =
   @convention(c) @Sendable (Int32, UnsafePointer<CChar>?, Int, UnsafeMutableRawPointer?) -> Void
-typealias StructuredCallback =
+public typealias StructuredCallback =
   @convention(c) @Sendable (Int32, UnsafeRawPointer?, UnsafeMutableRawPointer?) -> Void
 
 /// The caller's pointer, passed through untouched.
@@ -164,12 +164,12 @@ private final class StreamSink: AnswerSink {
 }
 
 @_cdecl("FMLanguageModelSessionCreateDefault")
-func fmLanguageModelSessionCreateDefault() -> UnsafeRawPointer? {
+public func fmLanguageModelSessionCreateDefault() -> UnsafeRawPointer? {
   fmLanguageModelSessionCreateFromSystemLanguageModel(nil, nil, nil, 0)
 }
 
 @_cdecl("FMLanguageModelSessionCreateFromSystemLanguageModel")
-func fmLanguageModelSessionCreateFromSystemLanguageModel(
+public func fmLanguageModelSessionCreateFromSystemLanguageModel(
   _ model: UnsafeRawPointer?, _ instructions: UnsafePointer<CChar>?,
   _ tools: UnsafeMutablePointer<UnsafeRawPointer?>?, _ toolCount: Int32
 ) -> UnsafeRawPointer? {
@@ -187,24 +187,24 @@ func fmLanguageModelSessionCreateFromSystemLanguageModel(
 }
 
 @_cdecl("FMLanguageModelSessionIsResponding")
-func fmLanguageModelSessionIsResponding(_ session: UnsafeRawPointer?) -> Bool {
+public func fmLanguageModelSessionIsResponding(_ session: UnsafeRawPointer?) -> Bool {
   enter(else: false) { try SessionObject.from(session).session.isResponding }
 }
 
 @_cdecl("FMLanguageModelSessionReset")
-func fmLanguageModelSessionReset(_ session: UnsafeRawPointer?) {
+public func fmLanguageModelSessionReset(_ session: UnsafeRawPointer?) {
   enter(else: ()) { _ = try SessionObject.from(session) }
 }
 
 @_cdecl("FMLanguageModelSessionCopyUsageJSON")
-func fmLanguageModelSessionCopyUsageJSON(_ session: UnsafeRawPointer?)
+public func fmLanguageModelSessionCopyUsageJSON(_ session: UnsafeRawPointer?)
   -> UnsafeMutablePointer<CChar>?
 {
   enter(else: nil) { copyString(try SessionObject.from(session).session.usageJSON) }
 }
 
 @_cdecl("FMLanguageModelSessionRespond")
-func fmLanguageModelSessionRespond(
+public func fmLanguageModelSessionRespond(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ optionsJSON: UnsafePointer<CChar>?,
   _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) -> UnsafeRawPointer? {
@@ -217,7 +217,7 @@ func fmLanguageModelSessionRespond(
 }
 
 @_cdecl("FMLanguageModelSessionRespondWithSchemaFromJSON")
-func fmLanguageModelSessionRespondWithSchemaFromJSON(
+public func fmLanguageModelSessionRespondWithSchemaFromJSON(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
   _ optionsJSON: UnsafePointer<CChar>?, _ userInfo: UnsafeMutableRawPointer?,
   _ callback: StructuredCallback?
@@ -261,7 +261,7 @@ private func startTask(
 }
 
 @_cdecl("FMTaskCancel")
-func fmTaskCancel(_ task: UnsafeRawPointer?) {
+public func fmTaskCancel(_ task: UnsafeRawPointer?) {
   enter(else: ()) {
     try HandleTable.shared.object(task, as: TaskObject.self, "task").cancel()
   }
@@ -303,7 +303,7 @@ final class StreamObject: LiveObject, @unchecked Sendable {
 }
 
 @_cdecl("FMLanguageModelSessionStreamResponse")
-func fmLanguageModelSessionStreamResponse(
+public func fmLanguageModelSessionStreamResponse(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ optionsJSON: UnsafePointer<CChar>?
 ) -> UnsafeRawPointer? {
   enter(else: nil) {
@@ -316,7 +316,7 @@ func fmLanguageModelSessionStreamResponse(
 }
 
 @_cdecl("FMLanguageModelSessionResponseStreamIterate")
-func fmLanguageModelSessionResponseStreamIterate(
+public func fmLanguageModelSessionResponseStreamIterate(
   _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) {
   enter(else: ()) {
@@ -335,7 +335,7 @@ func fmLanguageModelSessionResponseStreamIterate(
 // MARK: - Event queues
 
 @_cdecl("FMLanguageModelSessionRespondOnQueue")
-func fmLanguageModelSessionRespondOnQueue(
+public func fmLanguageModelSessionRespondOnQueue(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
   _ optionsJSON: UnsafePointer<CChar>?, _ queue: UnsafeRawPointer?, _ token: UInt64,
   _ code: ErrorCode, _ description: ErrorDescription
@@ -345,7 +345,7 @@ func fmLanguageModelSessionRespondOnQueue(
 }
 
 @_cdecl("FMLanguageModelSessionStreamOnQueue")
-func fmLanguageModelSessionStreamOnQueue(
+public func fmLanguageModelSessionStreamOnQueue(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schemaJSON: UnsafePointer<CChar>?,
   _ optionsJSON: UnsafePointer<CChar>?, _ queue: UnsafeRawPointer?, _ token: UInt64,
   _ code: ErrorCode, _ description: ErrorDescription
