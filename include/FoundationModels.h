@@ -15,7 +15,8 @@
  *     call that started them has returned. Pointers they are given live until they return.
  *     `userInfo` is passed through untouched and must outlive the last callback.
  *   - A NULL, a released or a foreign reference, a string that is no UTF-8, and a call in a child of
- *     fork() are errors, never a crash: see FMLastErrorCode in OpenFM.h.
+ *     fork() are errors, never a crash: see FMLastErrorCode in OpenFM.h. (In such a child there are no
+ *     worker threads: a callback that is due comes before the call returns, with status 170.)
  */
 #ifndef FOUNDATION_MODELS_H
 #define FOUNDATION_MODELS_H

@@ -52,7 +52,7 @@ typedef enum FMStatus {
   /* Prompts */
   FMStatusInvalidPromptText = 120,    /* no UTF-8 */
   FMStatusDuplicateLabel = 121,
-  FMStatusInvalidLabel = 122,         /* empty, holds a NUL, control characters or brackets */
+  FMStatusInvalidLabel = 122,         /* empty, no UTF-8, or with control characters */
   FMStatusEmptyPrompt = 123,
   FMStatusInvalidOrientation = 124,   /* not 1 to 8 */
 

@@ -9,26 +9,29 @@ public typealias ErrorCode = UnsafeMutablePointer<Int32>?
 public typealias ErrorDescription = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 
 /// True in a child of fork(), where neither Swift's worker threads nor the I/O thread exist.
-private let isForkedChild = Atomic(false)
+private let forked = Atomic(false)
 
 private let watchesFork: Void = {
-  pthread_atfork(nil, nil) { isForkedChild.store(true, ordering: .relaxed) }
+  pthread_atfork(nil, nil) { forked.store(true, ordering: .relaxed) }
 }()
+
+let usedAfterFork = Failure(
+  .usedAfterFork,
+  "This process was forked after the library had been used; use it in a process that was started"
+    + " anew (in Python: multiprocessing's \"spawn\").")
 
 /// Runs the body of an exported function. A failure is kept for FMLastErrorCode, written to the
 /// caller's error parameters, and turned into `fallback`.
 func enter<Result>(
   _ code: ErrorCode = nil, _ description: ErrorDescription = nil, else fallback: Result,
-  _ body: () throws -> Result
+  _ body: () throws -> Result, onFork: () -> Void = {}
 ) -> Result {
   _ = watchesFork
   do {
     // Checked before anything takes a lock: in the child its owner may not exist any more.
-    if isForkedChild.load(ordering: .relaxed) {
-      throw Failure(
-        .usedAfterFork,
-        "This process was forked after the library had been used; use it in a process that was"
-          + " started anew (in Python: multiprocessing's \"spawn\").")
+    if forked.load(ordering: .relaxed) {
+      onFork()
+      throw usedAfterFork
     }
     return try body()
   } catch {

@@ -208,9 +208,9 @@ public func fmLanguageModelSessionRespond(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ optionsJSON: UnsafePointer<CChar>?,
   _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) -> UnsafeRawPointer? {
-  enter(else: nil) {
-    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
-    return startTask(
+  enterCalling(callback, { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: nil) {
+    callback in
+    startTask(
       session, prompt, schemaJSON: .none, optionsJSON,
       into: ResponseSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
   }
@@ -222,11 +222,25 @@ public func fmLanguageModelSessionRespondWithSchemaFromJSON(
   _ optionsJSON: UnsafePointer<CChar>?, _ userInfo: UnsafeMutableRawPointer?,
   _ callback: StructuredCallback?
 ) -> UnsafeRawPointer? {
-  enter(else: nil) {
-    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
-    return startTask(
+  enterCalling(callback, { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil) {
+    callback in
+    startTask(
       session, prompt, schemaJSON: .required(schemaJSON), optionsJSON,
       into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+  }
+}
+
+/// `enter` for a function whose caller waits for a callback. In a child of fork() there is no worker
+/// thread to call it on, so it is called here: a caller who waits must not wait for ever.
+private func enterCalling<Callback, Result>(
+  _ callback: Callback?, _ refuse: (Callback) -> Void, else fallback: Result,
+  _ body: (Callback) throws -> Result
+) -> Result {
+  enter(else: fallback) {
+    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
+    return try body(callback)
+  } onFork: {
+    if let callback { refuse(callback) }
   }
 }
 
@@ -319,8 +333,8 @@ public func fmLanguageModelSessionStreamResponse(
 public func fmLanguageModelSessionResponseStreamIterate(
   _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) {
-  enter(else: ()) {
-    guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
+  enterCalling(callback, { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: ()) {
+    callback in
     let sink = StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
     do {
       let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
