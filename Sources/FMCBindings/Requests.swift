@@ -208,12 +208,13 @@ public func fmLanguageModelSessionRespond(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ optionsJSON: UnsafePointer<CChar>?,
   _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) -> UnsafeRawPointer? {
-  enterCalling(callback, { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: nil) {
-    callback in
-    startTask(
-      session, prompt, schemaJSON: .none, optionsJSON,
-      into: ResponseSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
-  }
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: nil,
+    body: { callback in
+      startTask(
+        session, prompt, schemaJSON: .none, optionsJSON,
+        into: ResponseSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+    })
 }
 
 @_cdecl("FMLanguageModelSessionRespondWithSchemaFromJSON")
@@ -222,19 +223,20 @@ public func fmLanguageModelSessionRespondWithSchemaFromJSON(
   _ optionsJSON: UnsafePointer<CChar>?, _ userInfo: UnsafeMutableRawPointer?,
   _ callback: StructuredCallback?
 ) -> UnsafeRawPointer? {
-  enterCalling(callback, { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil) {
-    callback in
-    startTask(
-      session, prompt, schemaJSON: .required(schemaJSON), optionsJSON,
-      into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
-  }
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil,
+    body: { callback in
+      startTask(
+        session, prompt, schemaJSON: .required(schemaJSON), optionsJSON,
+        into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+    })
 }
 
 /// `enter` for a function whose caller waits for a callback. In a child of fork() there is no worker
 /// thread to call it on, so it is called here: a caller who waits must not wait for ever.
 private func enterCalling<Callback, Result>(
-  _ callback: Callback?, _ refuse: (Callback) -> Void, else fallback: Result,
-  _ body: (Callback) throws -> Result
+  _ callback: Callback?, refuse: (Callback) -> Void, else fallback: Result,
+  body: (Callback) throws -> Result
 ) -> Result {
   enter(else: fallback) {
     guard let callback else { throw Failure(.invalidArgument, "The callback is NULL.") }
@@ -333,17 +335,18 @@ public func fmLanguageModelSessionStreamResponse(
 public func fmLanguageModelSessionResponseStreamIterate(
   _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) {
-  enterCalling(callback, { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: ()) {
-    callback in
-    let sink = StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
-    do {
-      let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
-      object.start(into: sink)
-    } catch {
-      _ = PendingRequest.start(.failure(error), into: sink)
-      throw error
-    }
-  }
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: (),
+    body: { callback in
+      let sink = StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
+      do {
+        let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
+        object.start(into: sink)
+      } catch {
+        _ = PendingRequest.start(.failure(error), into: sink)
+        throw error
+      }
+    })
 }
 
 // MARK: - Event queues

@@ -5,7 +5,7 @@
 /// always checked.
 public final class HTTPClient: Sendable {
   public static let shared = HTTPClient()
-  static let userAgent = "openfm/0.1.0"
+  static let userAgent = "openfm/\(openFMVersion)"
 
   private init() {}
 
