@@ -38,7 +38,7 @@ let package = Package(
     .target(name: "FMImaging", dependencies: ["CJPEG", "CSPNG", "CZimg", "CExif", "CCrypto"]),
     .target(name: "FMWire", dependencies: ["CCurl", "CLinux"]),
     .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
-    .target(name: "FMCommand", dependencies: ["FMCore"]),
+    .target(name: "FMCommand", dependencies: ["FMCore", "FMImaging", "FMWire", "CLinux"]),
     .target(
       name: "FMCBindings", dependencies: ["FMCore", "FMCommand", "CLinux"],
       exclude: ["exports.map"],
@@ -47,6 +47,7 @@ let package = Package(
     .testTarget(name: "FMImagingTests", dependencies: ["FMImaging"]),
     .testTarget(name: "FMWireTests", dependencies: ["FMWire"]),
     .testTarget(name: "FMCoreTests", dependencies: ["FMCore"]),
+    .testTarget(name: "FMCommandTests", dependencies: ["FMCommand"]),
   ],
   swiftLanguageModes: [.v6]
 )

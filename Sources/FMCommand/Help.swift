@@ -1,0 +1,116 @@
+import FMWire
+
+/// The texts of `--help`.
+enum Help {
+  static let version = "fm (OpenFM) \(openFMVersion)\n"
+
+  static let commands = ["respond", "available", "help"]
+
+  static let overview = """
+    Asks a language model about texts and pictures.
+
+    Usage:
+      fm respond [PROMPT] [OPTIONS]   one prompt, one answer
+      fm available [--json]           what the default model is, or how to get one
+      fm help [COMMAND]
+      fm --version
+
+    Examples:
+      fm respond "Name three colours"
+      fm respond "Which way does the arrow point?" --image arrow.jpg
+      fm respond "What differs?" --image a.jpg --label before --image b.jpg --label after
+      fm respond "Summarize this" < notes.txt
+
+    \(environment)
+
+    \(exitCodes)
+
+    """
+
+  static let respond = """
+    Sends one prompt to a model and prints its answer.
+
+    Usage: fm respond [PROMPT] [OPTIONS]
+
+    Options:
+    \(table(of: RespondOption.self))
+
+    The prompt: pictures and texts go in the order given, then stdin, then PROMPT. A text that begins
+    with a dash comes after a lone --; an option's value that does is written --option=VALUE.
+
+    Stdin: without PROMPT and --text, it is the prompt, unless it is a terminal. With one of them, a
+    file or a pipe on stdin is context and goes before PROMPT; nothing else is read, and a pipe on
+    which nothing comes for 30 s is an error. A lone - as PROMPT, beside it, or after --text reads
+    stdin as long as it takes. </dev/null says that there is none: in a loop that reads a file, fm
+    would else take the rest of it.
+
+    JSON: {"content": text or the value by the schema, "finish_reason", "usage": {"input": {"total",
+    "cached"}, "output": {"total", "reasoning"}}, "images": [{"label", "source_width",
+    "source_height", "width", "height", "byte_count", "media_type", "route"}], "model": {...},
+    "seconds"}. A count that nobody gave is null. When the request fails it is {"error": {"name",
+    "code", "message", ...}} instead, and the line on stderr comes as well; a usage error and an
+    interrupt print no JSON.
+
+    \(environment)
+
+    \(exitCodes)
+
+    """
+
+  static let available = """
+    Tells what the default model is, or what to do to get one. Starts nothing and connects to
+    nothing. Exits with 0 when there is one, else with 5.
+
+    Usage: fm available [OPTIONS]
+
+    Options:
+    \(table(of: AvailableOption.self))
+
+    JSON: {"available", "kind": "chat-completions", "engine" or "unavailable", "explanation" when
+    unavailable, and what applies of "model", "base_url", "model_path", "mmproj_path", "engine",
+    "context_size"}.
+
+    \(environment)
+
+    """
+
+  private static let environment = """
+    Environment: the default model is the server of OPENFM_BASE_URL (its model OPENFM_MODEL), else
+    the embedded engine with OPENFM_MODEL_PATH (OPENFM_MMPROJ_PATH for pictures) or an installed
+    model. The key for a server, --model-url's too, is OPENFM_API_KEY; it is no option, since others
+    can see a command line. Output has no colours.
+    """
+
+  private static let exitCodes = """
+    Exit codes: 0 answered; 1 failed, or a file is missing or damaged; 2 the command line or what it
+    gives (a schema, a label, a URL, the prompt's text) is wrong; 3 the model declined or a content
+    filter stopped it; 4 more than the model's context; 5 no model: none installed, its engine does
+    not start, its server is not reached; 6 rate limited; 130 interrupted; 141 nobody reads the
+    output. Every error is one line on stderr that begins with "fm: ".
+    """
+
+  static func text(for command: String) -> String? {
+    switch command {
+    case "respond": respond
+    case "available": available
+    case "help": overview
+    default: nil
+    }
+  }
+
+  /// The options with their explanations in a second column.
+  private static func table<Option: CommandOption>(of type: Option.Type) -> String {
+    let column = 27
+    var lines: [String] = []
+    for option in Option.allCases {
+      let form = option.form
+      var left = form.short.map { "  -\($0), " } ?? "      "
+      left += option.written + (form.value.map { " " + $0 } ?? "")
+      for (index, line) in form.help.enumerated() {
+        let start = index == 0 ? left : ""
+        lines.append(start + String(repeating: " ", count: max(2, column - start.count)) + line)
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+}
