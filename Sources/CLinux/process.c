@@ -220,5 +220,3 @@ int fm_processor_count(void) {
 }
 
 char *const *fm_environment(void) { return environ; }
-
-void fm_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }

@@ -29,7 +29,7 @@ enum DetachedThread {
       &thread, nil,
       { pointer in
         let start = Unmanaged<Start>.fromOpaque(pointer!).takeRetainedValue()
-        fm_name_thread(start.name)
+        fm_linux_name_thread(start.name)
         start.body()
         return nil
       }, start.toOpaque())

@@ -207,7 +207,9 @@ public final class Engine: Sendable {
     }
   }
 
-  private func stop(grace: Duration) -> EngineProcess? {
+  /// Has the child ended, or calls its start off; later use starts another. Returns at once, with the
+  /// child that is to end.
+  func stop(grace: Duration) -> EngineProcess? {
     let process = state.withLock { state -> EngineProcess? in
       switch state.phase {
       case .stopped:

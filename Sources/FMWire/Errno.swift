@@ -4,5 +4,11 @@ import Glibc
 struct Errno: Error, Equatable, CustomStringConvertible {
   var code: Int32
   static var current: Errno { Errno(code: errno) }
-  var description: String { String(cString: strerror(code)) }
+  var description: String {
+    // strerror(3) shares its buffer between threads.
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+      strerror_r(code, buffer.baseAddress!, buffer.count) == 0
+        ? String(cString: buffer.baseAddress!) : "error \(code)"
+    }
+  }
 }

@@ -114,7 +114,7 @@ private struct GGUFReader: ~Copyable {
     self.path = path
     descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard descriptor >= 0 else {
-      throw GGUFError(message: "cannot read the model \(path): \(String(cString: strerror(errno)))")
+      throw GGUFError(message: "cannot read the model \(path): \(Errno.current)")
     }
     var status = stat()
     guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
@@ -142,7 +142,7 @@ private struct GGUFReader: ~Copyable {
     }
     guard failure == 0 else {
       throw GGUFError(
-        message: "cannot read the model \(path): \(String(cString: strerror(failure)))")
+        message: "cannot read the model \(path): \(Errno(code: failure))")
     }
     guard !buffer.isEmpty else { throw malformed("it ends inside its metadata") }
     end += UInt64(buffer.count)

@@ -2,12 +2,10 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// The one thread of the process that waits for sockets and starts child processes.
+/// The one thread of the process that waits for sockets.
 ///
-/// It starts with the first use and lives as long as the process, so that a child whose
-/// parent-death signal is tied to this thread dies with the process and not before. All signals but
-/// those of a crash are blocked on it (the host's handlers run on the host's own threads): a child
-/// forked here must unblock them before it runs another program.
+/// It starts with the first use and lives as long as the process. All signals but those of a crash
+/// are blocked on it: the host's handlers run on the host's own threads.
 public final class IOThread: Sendable {
   public static let shared = IOThread()
 

@@ -327,9 +327,9 @@ extension EngineTestSupport {
   }
 
   @Test func takesAFolderInWhichASocketsPathIsShortEnough() throws {
-    let long = "/tmp/" + String(repeating: "x", count: 200)
+    let long = "/" + String(repeating: "x", count: 200)
     let settings = EngineSettings(environment: ["XDG_RUNTIME_DIR": "relative", "TMPDIR": long])
     let directory = try #require(EngineDirectory(environment: settings))
-    #expect(directory.path.hasPrefix("/tmp/openfm-engine-"))
+    #expect(directory.path.contains("/openfm-engine-") && directory.path.utf8.count < 80)
   }
 }

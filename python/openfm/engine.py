@@ -17,8 +17,8 @@ standard error.
 ``OPENFM_ENGINE_PARENT_FD`` names an inherited descriptor, the read end of a pipe: at its end of
 file, which comes when the parent is gone however it went, SIGTERM ends this process.
 
-Exit codes: 0 the parent was gone at the start; 2 bad options; 3 no usable ``xllamacpp``; 4 a file is missing or
-no GGUF; 5 llama.cpp could not load the model or listen.
+Exit codes: 0 the parent was gone at the start; 2 bad options; 3 no usable ``xllamacpp``; 4 a file
+is missing or no GGUF; 5 llama.cpp could not load the model or listen.
 """
 
 import os

@@ -55,7 +55,4 @@ int fm_processor_count(void);
 /* The process's environment; the pointer is good until someone changes the environment. */
 char *const *fm_environment(void);
 
-/* Names the calling thread, for debuggers; at most 15 bytes. */
-void fm_name_thread(const char *name);
-
 #endif
