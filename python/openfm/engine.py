@@ -30,6 +30,7 @@ if __name__ == "__main__" and not __package__:
     _here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _here]
 
+import importlib
 import importlib.util
 from typing import TYPE_CHECKING, NoReturn
 
@@ -97,7 +98,7 @@ def main(arguments: "Sequence[str] | None" = None) -> NoReturn:
         _check_gguf(options.mmproj, "vision projector")
 
     try:
-        import xllamacpp
+        xllamacpp = importlib.import_module("xllamacpp")
     except ImportError as error:
         _fail(
             EXIT_NO_ENGINE,
