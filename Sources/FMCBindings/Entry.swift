@@ -88,10 +88,12 @@ func copyString(_ text: String) -> UnsafeMutablePointer<CChar> {
 }
 
 /// The text of a C string; nil stays nil.
-func text(_ pointer: UnsafePointer<CChar>?, _ name: String) throws(Failure) -> String? {
+func text(
+  _ pointer: UnsafePointer<CChar>?, _ name: String, status: StatusCode = .invalidArgument
+) throws(Failure) -> String? {
   guard let pointer else { return nil }
   guard let text = String(validatingCString: pointer) else {
-    throw Failure(.invalidArgument, "The \(name) is no UTF-8.")
+    throw Failure(status, "The \(name) is no UTF-8.")
   }
   return text
 }
@@ -104,7 +106,9 @@ func requiredText(_ pointer: UnsafePointer<CChar>?, _ name: String) throws(Failu
 }
 
 /// The same with "" as none, as the reference has it for options and instructions.
-func nonEmptyText(_ pointer: UnsafePointer<CChar>?, _ name: String) throws(Failure) -> String? {
-  guard let text = try text(pointer, name), !text.isEmpty else { return nil }
+func nonEmptyText(
+  _ pointer: UnsafePointer<CChar>?, _ name: String, status: StatusCode = .invalidArgument
+) throws(Failure) -> String? {
+  guard let text = try text(pointer, name, status: status), !text.isEmpty else { return nil }
   return text
 }

@@ -140,6 +140,11 @@ private func addAttachment(
   let orientation = try imageOrientation(orientation)
   let label = try labelText(label)
   if let label { try validateLabel(label) }
+  if let expectedSHA256 {
+    guard expectedSHA256.utf8.count == 64, expectedSHA256.allSatisfy(\.isHexDigit) else {
+      throw Failure(.invalidArgument, "The SHA-256 is not 64 hexadecimal digits.")
+    }
+  }
   let source = try SourceImage(
     contentsOfFile: try imagePath(path), expectedSHA256: expectedSHA256)
   var attachment = Attachment(source, orientation: orientation)

@@ -271,7 +271,7 @@ private func startTask(
   let pending = Result {
     try PendingRequest(
       try SessionObject.from(session), prompt: prompt, schemaJSON: try schemaJSON.text,
-      optionsJSON: try nonEmptyText(optionsJSON, "options"))
+      optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))
   }
   return HandleTable.shared.insert(TaskObject(PendingRequest.start(pending, into: sink)))
 }
@@ -327,7 +327,7 @@ public func fmLanguageModelSessionStreamResponse(
       StreamObject(
         try PendingRequest(
           try SessionObject.from(session), prompt: prompt, schemaJSON: nil,
-          optionsJSON: try nonEmptyText(optionsJSON, "options"))))
+          optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))))
   }
 }
 

@@ -141,7 +141,13 @@ extension ChatConfiguration {
     } catch {
       throw Failure(error)
     }
-    self.init(endpoint: Endpoint(baseURL: baseURL, apiKey: apiKey), model: model)
+    // A line break at the end is trimmed: keys are often read from files. One inside would start a
+    // header of its own.
+    let key = apiKey.map { $0.trimmingSuffix { $0.isWhitespace } }
+    guard key?.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) != true else {
+      throw Failure(.invalidArgument, "The API key holds control characters.")
+    }
+    self.init(endpoint: Endpoint(baseURL: baseURL, apiKey: key), model: model)
     guard let optionsJSON else { return }
     let object = try parseObject(optionsJSON, "model options", .invalidArgument)
     let members = MemberReader(object: object, name: "model options", status: .invalidArgument)
@@ -185,6 +191,14 @@ extension HTTPTimeouts {
     firstByte = try seconds("first_byte", firstByte)
     idle = try seconds("idle", idle)
     total = try seconds("total", total)
+  }
+}
+
+extension String {
+  fileprivate func trimmingSuffix(while isTrimmed: (Character) -> Bool) -> String {
+    var result = self
+    while let last = result.last, isTrimmed(last) { result.removeLast() }
+    return result
   }
 }
 

@@ -53,11 +53,12 @@ struct ChatExchange {
         .init(debugDescription: "The server's content filter stopped the answer."))
     }
     try await checkContext(answer, of: request, client)
-    if !answer.saidAnything, answer.finishReason == nil {
+    // A model may choose to say nothing: then the server has counted its end token.
+    if !answer.saidAnything, answer.usage?.completionTokens ?? 0 == 0 {
       throw LanguageModelError.emptyResponse(
         .init(
-          debugDescription: "\(configuration.endpoint.baseURL) sent an answer without any content"
-            + " and without a reason; look at the server's log."))
+          debugDescription: "\(configuration.endpoint.baseURL) sent an answer without any content;"
+            + " look at the server's log (a prompt that is too long is one cause)."))
     }
     var metadata: [String: any ConvertibleToGeneratedContent & Sendable] = [
       "images": GeneratedContent(.array(sent.images.map(\.json)))

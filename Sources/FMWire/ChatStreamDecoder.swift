@@ -16,6 +16,8 @@ struct ChatStreamDecoder {
   /// [DONE] was read; what follows means nothing.
   private(set) var isDone = false
   private(set) var hasFinishReason = false
+  /// The start of a body that is read as events though it does not begin like one.
+  private var strangeHead: [UInt8]?
 
   private let failure: ServerFailure
   private var form = Form.unknown
@@ -38,6 +40,7 @@ struct ChatStreamDecoder {
         form = .events(SSEParser(url: failure.url))
         let start = body
         body = []
+        if !Self.beginsLikeEvents(start) { strangeHead = start }
         try feed(start, into: &events)
       }
     case .events(var parser):
@@ -71,7 +74,19 @@ struct ChatStreamDecoder {
       try parser.finish(into: &found)
       try take(found, into: &events)
     }
-    if !isDone && !hasFinishReason { throw failure.endedEarly() }
+    guard !isDone && !hasFinishReason else { return }
+    if let strangeHead {
+      throw failure.invalid("an answer that is no event stream and no JSON", body: strangeHead)
+    }
+    throw failure.endedEarly()
+  }
+
+  /// Whether the bytes start with a comment or a field of an event stream, as far as they go.
+  private static func beginsLikeEvents(_ bytes: [UInt8]) -> Bool {
+    let text = String(decoding: bytes.prefix(16), as: UTF8.self).trimmingASCIIWhitespace()
+    return [":", "data", "event", "id", "retry", "error"].contains {
+      text.hasPrefix($0) || $0.hasPrefix(text)
+    }
   }
 
   /// The first byte after white space and a byte order mark.

@@ -118,7 +118,7 @@ extension NetworkTests {
       #expect(chunk.message.contains(#"{"choices":[{"delta":{"content":"x"}"#))
       #expect(events.text == "Hi")
       let (garbage, _) = try await error("garbage")
-      #expect(garbage.kind == .endedEarly || garbage.kind == .invalidResponse)
+      #expect(garbage.kind == .invalidResponse)
       let (object, _) = try await error("garbage?text=%7B%22a%22:1%7D")
       #expect(object.kind == .invalidResponse)
       let (page, _) = try await error("html")

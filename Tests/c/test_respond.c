@@ -247,7 +247,7 @@ TEST(a_schema_gives_content) {
                                                          &collected, collect_content);
   CHECK(wait_for_end(&collected));
   CHECK_INT(1, collected.calls);
-  CHECK_INT(FMStatusUnknown, collected.status);
+  CHECK_INT(FMStatusInvalidSchema, collected.status);
   FMRelease(task);
   collected_free(&collected);
   FMRelease(prompt);

@@ -94,7 +94,7 @@ def test_every_linked_file_exists():
 def test_the_c_example_compiles_with_the_line_in_its_head(tmp_path):
     """The one cc line of Examples/c/describe.c, as its comment gives it."""
     head = (ROOT / "Examples/c/describe.c").read_text().split("*/")[0]
-    line = re.search(r"^ \*\s+(cc .*?)\n \*/?$", head + " */", re.M | re.S)
+    line = re.search(r"^ \*\s+(cc .*?)\n \*/?$", head.rstrip() + "\n */", re.M | re.S)
     assert line is not None
     command = re.sub(r"\\\n \*\s*", "", line[1]).replace(".build/describe", str(tmp_path / "out"))
     subprocess.run(["bash", "-euc", command], cwd=ROOT, check=True)
