@@ -1,0 +1,258 @@
+"""The build backend: wheel, sdist and editable install, each used as a user would."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "python/openfm/lib/libFoundationModels.so.1"
+CHECK = (
+    "import openfm, pathlib; from openfm._ctypes_bindings import library_path; "
+    "print(pathlib.Path(openfm.__file__).parent, library_path, openfm.build_info()['version'])"
+)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """This process's, without what would let a test pass by accident."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENFM_", "PYTHON"))}
+    return {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **more}
+
+
+def run(*command: object, cwd: Path | None = None, **more: str) -> str:
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def untouched(source: Path) -> set[str]:
+    return {
+        str(path.relative_to(source))
+        for path in source.rglob("*")
+        if "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `git clone` gives: every file that git knows."""
+    folder = tmp_path_factory.mktemp("clone")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    before = untouched(source)
+    run(
+        *[sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", source, "-w", folder],
+        *["--config-settings", f"prebuilt-library={LIBRARY}"],
+    )
+    assert untouched(source) == before, "building left something in the source tree"
+    (made,) = folder.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def backend_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python with what the backend asks for, as a build front end makes one."""
+    place = tmp_path_factory.mktemp("backend") / "venv"
+    venv.create(place, with_pip=True)
+    run(place / "bin/python", "-m", "pip", "install", "-q", "setuptools>=77")
+    return place / "bin/python"
+
+
+def test_a_wheel_is_of_the_platform_and_of_no_python(wheel: Path) -> None:
+    assert wheel.name.startswith("openfm-0.1.0-py3-none-linux_")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        described = archive.read("openfm-0.1.0.dist-info/WHEEL").decode()
+        metadata = archive.read("openfm-0.1.0.dist-info/METADATA").decode()
+    assert "Root-Is-Purelib: false" in described
+    assert "Tag: py3-none-linux_" in described
+    assert "Provides-Extra: local" in metadata
+    assert "Requires-Dist: xllamacpp; extra == 'local'" in metadata.replace('"', "'")
+    assert "Requires-Dist" not in metadata.replace("Requires-Dist: xllamacpp", "")
+    assert {
+        "openfm/__init__.py",
+        "openfm/py.typed",
+        "openfm/lib/libFoundationModels.so.1",
+        "openfm/include/FoundationModels.h",
+        "openfm/include/OpenFM.h",
+        "openfm-0.1.0.data/scripts/fm",
+    } <= names
+    assert not [name for name in names if name.startswith(("Tests", "Sources", "models"))]
+
+
+def test_the_same_tree_gives_the_same_wheel(source: Path, wheel: Path, tmp_path: Path) -> None:
+    run(
+        *[sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", source, "-w", tmp_path],
+        OPENFM_PREBUILT_LIBRARY=str(LIBRARY),
+    )
+    (again,) = tmp_path.iterdir()
+    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
+        assert one.read("openfm-0.1.0.dist-info/RECORD") == other.read(
+            "openfm-0.1.0.dist-info/RECORD"
+        )
+
+
+def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
+    """Package, command and C headers, from a folder where no source tree is."""
+    place = tmp_path / "venv"
+    venv.create(place, with_pip=True)
+    python = place / "bin/python"
+    run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel)
+    package, library, version = run(python, "-c", CHECK, cwd=tmp_path).split()
+    assert Path(package).is_relative_to(place)
+    assert Path(library).is_relative_to(place)
+    assert version == "0.1.0"
+
+    # The command is the program itself: Python does not start.
+    command = place / "bin/fm"
+    assert command.read_bytes()[:4] == b"\x7fELF"
+    help_text = run(command, "--help", cwd=tmp_path)
+    assert "respond" in help_text
+
+    program = tmp_path / "version.c"
+    program.write_text(
+        "#include <OpenFM.h>\n#include <stdio.h>\nint main(void) { puts(FMVersion()); return 0; }\n"
+    )
+    built = tmp_path / "version"
+    lib = Path(package) / "lib"
+    run(
+        *["cc", program, "-o", built, f"-I{Path(package) / 'include'}"],
+        *[f"-L{lib}", "-lFoundationModels", "-Wl,--allow-shlib-undefined", f"-Wl,-rpath,{lib}"],
+    )
+    assert run(built) == "0.1.0\n"
+
+    run(python, "-m", "pip", "uninstall", "-q", "-y", "openfm")
+    assert not command.exists()
+    assert not Path(package).exists()
+
+
+def test_an_editable_install_uses_the_source_tree(source: Path, tmp_path: Path) -> None:
+    place = tmp_path / "venv"
+    venv.create(place, with_pip=True)
+    python = place / "bin/python"
+    before = untouched(source)
+    run(
+        *[python, "-m", "pip", "install", "-q", "--no-deps", "-e", source],
+        *["--config-settings", f"prebuilt-library={LIBRARY}"],
+    )
+    assert untouched(source) - before == {
+        "python/openfm/lib",
+        "python/openfm/lib/libFoundationModels.so",
+        "python/openfm/lib/libFoundationModels.so.1",
+    }
+    package, library, version = run(python, "-c", CHECK, cwd=tmp_path).split()
+    assert Path(package) == source / "python/openfm"
+    assert Path(library).is_relative_to(source)
+    assert version == "0.1.0"
+    assert "respond" in run(place / "bin/fm", "--help")
+
+
+def test_an_sdist_is_made_without_a_compiler(
+    source: Path, backend_python: Path, tmp_path: Path
+) -> None:
+    """And holds what a build and the tests need, but nothing that was built."""
+    before = untouched(source)
+    code = "import sys, build_backend; print(build_backend.build_sdist(sys.argv[1]))"
+    made = run(backend_python, "-c", code, tmp_path, cwd=source, PATH="/nonexistent")
+    archive = tmp_path / made.split()[-1]
+    assert archive.name == "openfm-0.1.0.tar.gz"
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+        modes = {member.name.partition("/")[2]: member.mode for member in tar.getmembers()}
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True
+    ).stdout.decode()
+    wanted = {name for name in listed.split("\0") if name and not name.startswith(".git")}
+    assert {name for name in wanted if (source / name).exists()} - names == set()
+    assert modes["scripts/build"] & 0o100
+    assert not [name for name in names if name.endswith((".so", ".so.1", ".pyc"))]
+    left = {name for name in untouched(source) - before if not name.startswith("python/openfm/lib")}
+    assert left == set()
+
+
+def hook(source: Path, settings: str, **more: str) -> subprocess.CompletedProcess[str]:
+    code = f"import build_backend; build_backend.build_wheel('/nonexistent', {settings})"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=source,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def only(folder: Path, *programs: str) -> str:
+    """A PATH with nothing but those programs."""
+    folder.mkdir()
+    for program in programs:
+        found = shutil.which(program)
+        assert found is not None
+        (folder / program).symlink_to(found)
+    return str(folder)
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("openfm cannot be built: "), done.stderr
+    return last
+
+
+def test_what_is_missing_is_one_sentence(source: Path, tmp_path: Path) -> None:
+    done = hook(source, "{'prebuilt-library': ['/a', '/missing.so']}")
+    assert "/missing.so is not there" in sentence(done)
+
+    done = hook(source, f"{{'prebuilt-library': {str(LIBRARY)!r}}}", PATH="/nonexistent")
+    assert "no C compiler: cc" in sentence(done)
+
+    done = hook(source, f"{{'prebuilt-library': {str(LIBRARY)!r}}}", CC="no-such-cc -O2")
+    assert "no C compiler: no-such-cc" in sentence(done)
+
+
+@pytest.mark.skipif(Path("/opt/swift/usr/bin/swift").exists(), reason="Swift is in its usual place")
+def test_missing_swift_is_one_sentence(source: Path, tmp_path: Path) -> None:
+    done = hook(source, "None", PATH=only(tmp_path / "bin", "cc", "bash"))
+    assert "install Swift 6.3" in sentence(done)
+
+
+def test_a_failing_build_shows_the_compiler_and_one_sentence(source: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "source"
+    shutil.copytree(source, broken)
+    (broken / "scripts/build").write_text("echo 'error: the compiler spoke' >&2\nexit 1\n")
+    done = hook(broken, "None")
+    if shutil.which("swift") is None and not Path("/opt/swift/usr/bin/swift").exists():
+        assert "install Swift" in sentence(done)
+    else:
+        assert "scripts/build --release failed" in sentence(done)
+        assert "error: the compiler spoke" in done.stderr
