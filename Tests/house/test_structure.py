@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from headers import enum, functions
+from headers import enum, functions, status_name
 
 # What each room may import, besides the system modules below. Arrows point one way; a room that is
 # not listed is an error, so that a new one has to say where it stands.
@@ -198,6 +198,24 @@ def test_status_codes_are_unique_and_in_range(root):
         ConcurrentRequests Refusal InvalidSchema InvalidArgument""".split()
     assert members[:12] == [(f"FMStatus{name}", code) for code, name in enumerate(reference)]
     assert members[-1] == ("FMStatusUnknown", 255)
+
+
+def test_swift_has_the_same_status_codes(root):
+    text = (root / "Sources/FMCore/StatusCode.swift").read_text()
+    cases = [(name, int(code)) for name, code in re.findall(r"^  case (\w+) = (\d+)$", text, re.M)]
+    members = enum(root / "include/OpenFM.h", "FMStatus")
+    assert cases == [(status_name(name), value) for name, value in members]
+
+
+def test_no_function_is_a_stub(root):
+    """A trap without a reason is a function that nobody wrote."""
+    found = [
+        f"{file.relative_to(root)}:{number}"
+        for file in (root / "Sources").rglob("*.swift")
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if re.search(r"fatalError\(\s*\)", line)
+    ]
+    assert found == []
 
 
 def test_licence_is_whole(root):
