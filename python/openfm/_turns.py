@@ -8,6 +8,7 @@ for another loop or thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
 from collections import deque
@@ -22,13 +23,20 @@ __all__ = ["Turn", "Turns"]
 class Turn:
     """The right to use the session, until it is given back."""
 
-    __slots__ = ("loop", "task")
+    __slots__ = ("_loop", "task")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, task: weakref.ref[asyncio.Task[object]] | None
     ) -> None:
-        self.loop = loop
+        # Weak: a session that is kept must not keep a loop that is closed.
+        self._loop = weakref.ref(loop)
         self.task = task
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Its loop; None once that is closed."""
+        loop = self._loop()
+        return None if loop is None or loop.is_closed() else loop
 
     def is_of_current_task(self) -> bool:
         return self.task is not None and self.task() is asyncio.current_task()
@@ -93,11 +101,11 @@ class Turns:
     def abandon(self, turn: Turn) -> None:
         """``release`` for a finaliser: from any thread, at any moment."""
         self._abandoned.append(turn)
-        try:
-            turn.loop.call_soon_threadsafe(self._collect, turn.loop)
-        except RuntimeError:
-            # The loop is closed, and so nobody of it waits.
-            pass
+        loop = turn.loop
+        if loop is not None:
+            # It may be closed in this very moment; then nobody of it waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._collect, loop)
 
     async def _wait(self, loop: asyncio.AbstractEventLoop, granted: asyncio.Future[None]) -> None:
         while True:
@@ -122,12 +130,12 @@ class Turns:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         """Takes back what was abandoned, and what a closed loop held."""
-        if self._holder is not None and self._holder.loop.is_closed():
+        if self._holder is not None and self._holder.loop is None:
             self._holder = None
             self._waiting.clear()
         for _ in range(len(self._abandoned)):
             turn = self._abandoned.popleft()
-            if self._waiting and turn.loop is not loop and not turn.loop.is_closed():
+            if self._waiting and turn.loop not in (loop, None):
                 # Those who wait can be woken by their own loop only, which was asked to come here.
                 self._abandoned.append(turn)
             else:

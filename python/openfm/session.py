@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, overload
@@ -63,7 +64,8 @@ class LanguageModelSession:
             )
         )
         self._turns = Turns()
-        self._last_request: Request | None = None
+        # Weak: what waits for it may belong to a loop that is closed, which would be kept alive.
+        self._last_request: weakref.ref[Request] | None = None
 
     @overload
     async def respond(
@@ -152,20 +154,21 @@ class LanguageModelSession:
             request = queue.start(
                 self._handle, prompt, schema=schema, options=options, stream=stream
             )
-        self._last_request = request
+        self._last_request = weakref.ref(request)
         return request
 
     async def _settle(self) -> None:
         """Waits for the end of a request that was left in the lurch: by a dropped stream, a
         second cancellation, a closed loop."""
-        last = self._last_request
-        if last is None or last.done:
-            return
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _SETTLE_TIMEOUT
-        # Its events may belong to a loop that is gone. The library knows in any case.
         while self.is_responding and loop.time() < deadline:
-            await last.wait_for_end(0.005)
+            last = self._last_request() if self._last_request is not None else None
+            # Woken by its end where its events come to this loop, else after a moment.
+            if last is None or last.done:
+                await asyncio.sleep(0.005)
+            else:
+                await last.wait_for_end(0.005)
 
     def __repr__(self) -> str:
         return f"LanguageModelSession(model={self.model!r})"
@@ -262,7 +265,6 @@ class ResponseStream(AsyncGenerator[str, None]):
         return None
 
     async def _start(self) -> Request:
-        assert self._prompt is not None
         components = check_prompt(self._prompt)
         options = _dump_options(self._options)
         self._turn = await self._session._turns.acquire()
