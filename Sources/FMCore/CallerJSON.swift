@@ -144,7 +144,8 @@ extension ChatConfiguration {
     // A line break at the end is trimmed: keys are often read from files. One inside would start a
     // header of its own.
     let key = apiKey.map { $0.trimmingSuffix { $0.isWhitespace } }
-    guard key?.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) != true else {
+    let control = key?.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } ?? false
+    guard !control else {
       throw Failure(.invalidArgument, "The API key holds control characters.")
     }
     self.init(endpoint: Endpoint(baseURL: baseURL, apiKey: key), model: model)

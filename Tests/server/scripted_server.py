@@ -67,8 +67,9 @@ import threading
 import time
 import urllib.parse
 from collections import deque
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Callable, Iterator
+from typing import Any
 
 Scenario = dict[str, Any]
 Options = dict[str, str]
@@ -253,9 +254,7 @@ def usage_of(prompt: int, completion: int, options: Options | None = None) -> di
     if options and "cached" in options:
         value["prompt_tokens_details"] = {"cached_tokens": int(options["cached"])}
     if options and "reasoning_tokens" in options:
-        value["completion_tokens_details"] = {
-            "reasoning_tokens": int(options["reasoning_tokens"])
-        }
+        value["completion_tokens_details"] = {"reasoning_tokens": int(options["reasoning_tokens"])}
     return value
 
 
@@ -543,9 +542,7 @@ def echo(body: Any, options: Options) -> Scenario:
 def echo_json(body: Any, options: Options) -> Scenario:
     """Everything the server understood, as a JSON text: roles, texts, pictures, parameters."""
     value = {
-        "messages": [
-            {"role": m.get("role"), "parts": content_parts(m)} for m in messages_of(body)
-        ],
+        "messages": [{"role": m.get("role"), "parts": content_parts(m)} for m in messages_of(body)],
         "images": request_images(body),
         "parameters": {k: v for k, v in (body or {}).items() if k not in ("messages", "model")},
     }
@@ -680,9 +677,7 @@ def flood(body: Any, options: Options) -> Scenario:
 def bad_chunk(body: Any, options: Options) -> Scenario:
     """A chunk that is no JSON (`text`), after one good one."""
     bad = options.get("text", '{"choices":[{"delta":{"content":"x"}')
-    return sse(
-        [{"event": chunk({"content": "Hi"})}, {"text": f"data: {bad}\n\n"}, {"hang": 30}]
-    )
+    return sse([{"event": chunk({"content": "Hi"})}, {"text": f"data: {bad}\n\n"}, {"hang": 30}])
 
 
 def comment_as_data(body: Any, options: Options) -> Scenario:
@@ -795,9 +790,7 @@ SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
     "midstream-error": midstream_error,
     "unauthorized": status_of(401, "Incorrect API key provided.", code="invalid_api_key"),
     "forbidden": status_of(403, "Your key may not use this model."),
-    "no-model": status_of(
-        404, "The model `scripted-9b` does not exist.", code="model_not_found"
-    ),
+    "no-model": status_of(404, "The model `scripted-9b` does not exist.", code="model_not_found"),
     "no-endpoint": status_of(404, "File Not Found", shape="llamacpp", type="not_found_error"),
     "too-large": status_of(413, "request entity too large", shape="nest"),
     "rate-limit": status_of(429, "Rate limit reached for requests", retry_after="2"),
@@ -903,9 +896,7 @@ class State:
         with self.changed:
             self.changed.wait_for(lambda: self.finished() >= finished, timeout)
             bodies = dict(self.full) if full else {}
-            return [
-                {**entry, "body": bodies.get(entry["id"], entry["body"])} for entry in self.log
-            ]
+            return [{**entry, "body": bodies.get(entry["id"], entry["body"])} for entry in self.log]
 
 
 # ---- Connections ------------------------------------------------------------------------------
@@ -1032,9 +1023,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.command == "POST" and path == "/_script":
             scenarios = json.loads(data)
             with self.state.changed:
-                self.state.queue.extend(
-                    scenarios if isinstance(scenarios, list) else [scenarios]
-                )
+                self.state.queue.extend(scenarios if isinstance(scenarios, list) else [scenarios])
         elif self.command == "POST" and path == "/_config":
             with self.state.changed:
                 self.state.config.update(json.loads(data))
@@ -1111,9 +1100,7 @@ class Handler(BaseHTTPRequestHandler):
         elif "raw" in step:
             self.write(step["raw"].encode("latin-1"))
         elif "reset" in step:
-            self.request.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-            )
+            self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             # Both file objects and the socket must go, or the descriptor stays open.
             self.rfile.close()
             self.request.close()
@@ -1179,9 +1166,7 @@ class UnixServer(socketserver.ThreadingUnixStreamServer):
 class ScriptedServer:
     """The server as a child process, so that it shares no interpreter lock with what is tested."""
 
-    def __init__(
-        self, unix: str | None = None, tls: tuple[str, str] | None = None
-    ) -> None:
+    def __init__(self, unix: str | None = None, tls: tuple[str, str] | None = None) -> None:
         self.unix = unix
         self.tls = tls
         self.port = 0
@@ -1193,9 +1178,7 @@ class ScriptedServer:
             command += ["--unix", self.unix]
         if self.tls:
             command += ["--tls", *self.tls]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

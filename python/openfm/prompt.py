@@ -170,15 +170,9 @@ class ImageAttachment(Attachment):
         return f"ImageAttachment({', '.join(parts)})"
 
 
-# The lists are spelled out because a list[str] is no list[PromptComponent] to a type checker.
-Prompt = Union[  # noqa: UP007
-    str,
-    Attachment,
-    list[PromptComponent],
-    list[str],
-    list[Attachment],
-    list[ImageAttachment],
-]
+# A list at run time. To a type checker a Sequence, because a list[str] is no list[PromptComponent],
+# and among several kinds of list it finds none for a literal that mixes text and pictures.
+Prompt = Union[str, Attachment, Sequence[PromptComponent]]  # noqa: UP007
 
 
 def encode_text(text: str) -> bytes:
