@@ -18,7 +18,7 @@ from harness import alternate, report
 
 SERVER = Path(__file__).resolve().parents[1] / "Tests/server/scripted_server.py"
 CHUNKS = 2000
-SCENARIO = f"scenario:stream?chunks={CHUNKS}"
+SCENARIO = f"scenario:fast-stream?chunks={CHUNKS}"
 PROMPT = "Write."
 
 
