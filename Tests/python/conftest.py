@@ -99,6 +99,7 @@ class Live:
         """Inside a loop: waits until none of those kinds is left, and fails if some are."""
         deadline = time.monotonic() + timeout
         while any(self.now()[kind] for kind in kinds):
+            gc.collect()
             assert time.monotonic() < deadline, self.now()
             await asyncio.sleep(0.01)
 

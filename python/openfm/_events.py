@@ -136,9 +136,18 @@ class Request:
             # GeneratorExit: the coroutine is thrown away, and may not wait any more.
             self.cancel()
             raise
-        if self.error is not None:
-            raise self.error
+        self.raise_error()
         return self.content or ""
+
+    def raise_error(self) -> None:
+        """Raises what the request failed with, if it did."""
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # The error's traceback holds this frame: no circle, which only the collector opens.
+                del error
 
 
 def _error_of(status: int, payload: str) -> FoundationModelsError:

@@ -256,8 +256,7 @@ class ResponseStream(AsyncGenerator[str, None]):
             if request.done:
                 break
             await request.wait()
-        if request.error is not None:
-            raise request.error
+        request.raise_error()
         if not self._gave:
             # An answer without a word is one snapshot too: the last one is always the answer.
             self._gave = True

@@ -1,0 +1,156 @@
+"""The package in a process's life: its exit and its children."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from openfm import _ctypes_bindings
+from scripted_server import ScriptedServer
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(code: str, *arguments: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code, *arguments],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "python"),
+            "OPENFM_LIBRARY": str(_ctypes_bindings.library_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+    )
+
+
+START = """
+import asyncio, sys
+import openfm as fm
+session = fm.LanguageModelSession(
+    model=fm.ChatCompletionsLanguageModel(
+        sys.argv[1], "scenario:slow-stream?chunks=500&delay=0.002"
+    )
+)
+"""
+EXITS = {
+    "in the middle of a stream": """
+async def main():
+    async for text in session.stream_response("Hello"):
+        if len(text) > 50:
+            sys.exit(0)
+asyncio.run(main())
+""",
+    "with a loop that nobody closed": """
+loop = asyncio.new_event_loop()
+async def main():
+    global stream
+    stream = session.stream_response("Hello")
+    await stream.__anext__()
+loop.run_until_complete(main())
+""",
+    "with a thread that streams": """
+import threading
+started = threading.Event()
+async def main():
+    async for text in session.stream_response("Hello"):
+        started.set()
+threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
+started.wait(10)
+""",
+    "with an open stream in a global": """
+async def main():
+    global stream
+    stream = session.stream_response("Hello")
+    await stream.__anext__()
+asyncio.run(main())
+""",
+}
+
+
+@pytest.mark.parametrize("how", EXITS)
+def test_exit_during_a_stream(server: ScriptedServer, how: str) -> None:
+    for _ in range(20):
+        done = run(START + EXITS[how], server.base_url)
+        assert done.returncode == 0, done.stderr
+        assert "openfm" not in done.stderr, done.stderr
+        assert "crash" not in done.stderr, done.stderr
+
+
+def test_the_library_refuses_after_shutdown(server: ScriptedServer) -> None:
+    code = """
+from openfm._ctypes_bindings import lib
+lib.FMShutdown()
+try:
+    asyncio.run(session.respond("Hello"))
+except fm.ShutDownError as error:
+    print(error.code)
+"""
+    done = run(START + code, server.base_url)
+    assert (done.stdout, done.returncode) == ("171\n", 0), done.stderr
+
+
+FORK = """
+import os
+async def main():
+    async for text in session.stream_response("Hello"):
+        break
+asyncio.run(main())
+child = os.fork()
+if child == 0:
+    code = 1
+    try:
+        asyncio.run(session.respond("from the child"))
+    except fm.UsedAfterForkError as error:
+        code = 7 if "spawn" in str(error) or "fork" in str(error) else 2
+    try:
+        fm.LanguageModelSession(model=fm.ChatCompletionsLanguageModel(sys.argv[1], "m"))
+        code = 3
+    except fm.UsedAfterForkError:
+        pass
+    del session
+    os._exit(code)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+async def rest():
+    async for text in session.stream_response("Hello"):
+        break
+asyncio.run(rest())
+"""
+
+
+def test_a_forked_child_is_told_so_and_the_parent_goes_on(server: ScriptedServer) -> None:
+    done = run(START + FORK, server.base_url)
+    assert (done.stdout, done.returncode) == ("7\n", 0), done.stderr
+
+
+def test_a_spawned_child_works(server: ScriptedServer, tmp_path: Path) -> None:
+    script = tmp_path / "spawn.py"
+    script.write_text(
+        "import asyncio, multiprocessing, sys\n"
+        "import openfm as fm\n"
+        "def ask(url):\n"
+        "    model = fm.ChatCompletionsLanguageModel(url, 'm')\n"
+        "    return asyncio.run(fm.LanguageModelSession(model=model).respond('from the child'))\n"
+        "if __name__ == '__main__':\n"
+        "    ask(sys.argv[1])\n"
+        "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.apply(ask, (sys.argv[1],)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script, server.base_url],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT / "python"),
+            "OPENFM_LIBRARY": str(_ctypes_bindings.library_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout == "from the child\n", done.stderr
