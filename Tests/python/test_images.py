@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from PIL import Image, ImageDraw, ImageOps
-
 import openfm as fm
+import pytest
 from openfm.imaging import ImagePolicy, PreparedImage, inspect_image, prepare_image
+from PIL import Image, ImageDraw, ImageOps
 
 SUBSAMPLINGS = ["4:4:4", "4:2:2", "4:2:0"]
 
@@ -347,6 +346,16 @@ def test_bad_files_have_errors_of_their_own(tmp_path: Path) -> None:
             prepare_image(tmp_path / name)
         assert str(tmp_path / name) in str(caught.value)
         assert caught.value.path == str(tmp_path / name)
+
+
+def test_a_photo_stored_as_png_becomes_jpeg(tmp_path: Path) -> None:
+    path = tmp_path / "photo.png"
+    natural(400, 300).save(path, exif=tiff(6))
+    image = prepare_image(path)
+    assert image.media_type == "image/jpeg"
+    with Image.open(path) as source:
+        expected = ImageOps.exif_transpose(source)
+    assert psnr(image, expected) > psnr(pillow_jpeg(expected), expected) - 0.5
 
 
 def test_same_input_same_output(tmp_path: Path) -> None:
