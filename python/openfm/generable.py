@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import typing
-import uuid
 from typing import Any, NoReturn
 
 from .errors import DecodingFailureError
@@ -18,6 +17,9 @@ class GenerationID:
     __slots__ = ("_value",)
 
     def __init__(self) -> None:
+        # Here, and not with the module: not everyone who imports the package makes one.
+        import uuid
+
         self._value = uuid.uuid4()
 
     def __str__(self) -> str:
