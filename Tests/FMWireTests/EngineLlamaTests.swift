@@ -113,7 +113,9 @@ import Testing
       task.cancel()
       let begin = ContinuousClock.now
       while try await isBusy() { try await Task.sleep(for: .milliseconds(10)) }
-      #expect(ContinuousClock.now - begin < .seconds(1))
+      // Free within a second on a quiet machine. A request that was not given up would hold the slot
+      // for the rest of its 1500 tokens, half a minute.
+      #expect(ContinuousClock.now - begin < .seconds(5))
       await #expect(throws: (any Error).self) { try await task.value }
     }
   }
