@@ -72,7 +72,7 @@ class ImagePolicy:
 
 @dataclass(frozen=True)
 class PreparedImage:
-    """A picture as a model is sent it: upright, sRGB, without transparency and metadata.
+    """A picture as a model is sent it: upright, without transparency and metadata.
 
     ``data`` is the encoded file. ``route`` tells what was done: "passThrough" kept the stored
     pixels bit for bit, "reencoded" did not. The source size is upright too.
