@@ -17,8 +17,8 @@ from PIL import Image, ImageDraw
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "Tests/server"), str(ROOT / "python")]
-# Where the tests run in the background, interrupts are ignored, and so they would be in the programs
-# that the tests start and interrupt.
+# Where the tests run in the background, interrupts are ignored, and so they would be in the
+# programs that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # The machine's own settings must not decide what a test talks to.
 for _name in [name for name in os.environ if name.startswith("OPENFM_")]:
