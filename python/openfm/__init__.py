@@ -10,163 +10,139 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+# The library is loaded here, so that a missing one is known at the import.
 from ._native import build_info, debug_live_objects
 from ._version import __version__
-from .core import (
-    ChatCompletionsLanguageModel,
-    LanguageModel,
-    SystemLanguageModel,
-    SystemLanguageModelGuardrails,
-    SystemLanguageModelUnavailableReason,
-    SystemLanguageModelUseCase,
-    Timeout,
-)
-from .errors import (
-    AssetsUnavailableError,
-    AuthenticationError,
-    ConcurrentRequestsError,
-    ConnectError,
-    CorruptImageError,
-    DecodingFailureError,
-    DuplicateLabelError,
-    EmptyImageError,
-    EmptyPromptError,
-    EmptyResponseError,
-    EndedEarlyError,
-    EndpointNotFoundError,
-    EngineDiedError,
-    EngineError,
-    EngineFailedError,
-    EngineNotStartedError,
-    ExceededContextWindowSizeError,
-    FoundationModelsError,
-    GenerationError,
-    GenerationErrorCode,
-    GuardrailViolationError,
-    ImageChangedError,
-    ImageIsADirectoryError,
-    ImageNotAFileError,
-    ImageNotFoundError,
-    ImageNotReadableError,
-    ImagePromptError,
-    ImageTooLargeError,
-    InvalidArgumentError,
-    InvalidGenerationSchemaError,
-    InvalidImagePathError,
-    InvalidLabelError,
-    InvalidOrientationError,
-    InvalidPromptTextError,
-    InvalidResponseError,
-    InvalidURLError,
-    NotAnImageError,
-    PromptError,
-    PromptTypeError,
-    RateLimitedError,
-    RefusalError,
-    RequestTooLargeError,
-    ServerError,
-    ShutDownError,
-    TLSError,
-    ToolCallError,
-    TransportError,
-    TransportTimeoutError,
-    UnsupportedCapabilityError,
-    UnsupportedGuideError,
-    UnsupportedImageFormatError,
-    UnsupportedLanguageOrLocaleError,
-    UsedAfterForkError,
-)
-from .generable import GeneratedContent, GenerationID
-from .generation_options import GenerationOptions, SamplingMode, SamplingModeType
-from .imaging import ImageInfo, ImagePolicy, PreparedImage, inspect_image, prepare_image
-from .prompt import Attachment, ComposedPrompt, ImageAttachment, Prompt, PromptComponent
-from .session import LanguageModelSession, ResponseStream
-from .usage import InputUsage, OutputUsage, ResponseMetadata, SentImage, Usage
 
-__all__ = [
-    "AssetsUnavailableError",
-    "Attachment",
-    "AuthenticationError",
-    "ChatCompletionsLanguageModel",
-    "ComposedPrompt",
-    "ConcurrentRequestsError",
-    "ConnectError",
-    "CorruptImageError",
-    "DecodingFailureError",
-    "DuplicateLabelError",
-    "EmptyImageError",
-    "EmptyPromptError",
-    "EmptyResponseError",
-    "EndedEarlyError",
-    "EndpointNotFoundError",
-    "EngineDiedError",
-    "EngineError",
-    "EngineFailedError",
-    "EngineNotStartedError",
-    "ExceededContextWindowSizeError",
-    "FoundationModelsError",
-    "GeneratedContent",
-    "GenerationError",
-    "GenerationErrorCode",
-    "GenerationID",
-    "GenerationOptions",
-    "GuardrailViolationError",
-    "ImageAttachment",
-    "ImageChangedError",
-    "ImageInfo",
-    "ImageIsADirectoryError",
-    "ImageNotAFileError",
-    "ImageNotFoundError",
-    "ImageNotReadableError",
-    "ImagePolicy",
-    "ImagePromptError",
-    "ImageTooLargeError",
-    "InputUsage",
-    "InvalidArgumentError",
-    "InvalidGenerationSchemaError",
-    "InvalidImagePathError",
-    "InvalidLabelError",
-    "InvalidOrientationError",
-    "InvalidPromptTextError",
-    "InvalidResponseError",
-    "InvalidURLError",
-    "LanguageModel",
-    "LanguageModelSession",
-    "NotAnImageError",
-    "OutputUsage",
-    "PreparedImage",
-    "Prompt",
-    "PromptComponent",
-    "PromptError",
-    "PromptTypeError",
-    "RateLimitedError",
-    "RefusalError",
-    "RequestTooLargeError",
-    "ResponseMetadata",
-    "ResponseStream",
-    "SamplingMode",
-    "SamplingModeType",
-    "SentImage",
-    "ServerError",
-    "ShutDownError",
-    "SystemLanguageModel",
-    "SystemLanguageModelGuardrails",
-    "SystemLanguageModelUnavailableReason",
-    "SystemLanguageModelUseCase",
-    "TLSError",
-    "Timeout",
-    "ToolCallError",
-    "TransportError",
-    "TransportTimeoutError",
-    "UnsupportedCapabilityError",
-    "UnsupportedGuideError",
-    "UnsupportedImageFormatError",
-    "UnsupportedLanguageOrLocaleError",
-    "Usage",
-    "UsedAfterForkError",
-    "__version__",
-    "build_info",
-    "debug_live_objects",
-    "inspect_image",
-    "prepare_image",
-]
+if TYPE_CHECKING:
+    from .core import *
+    from .errors import *
+    from .generable import *
+    from .generation_options import *
+    from .imaging import *
+    from .prompt import *
+    from .session import *
+    from .usage import *
+
+# Which module makes each name. A module is loaded when one of its names is first asked for: an
+# import of the package costs what a program uses of it. Tests hold this to the modules' __all__.
+_HOMES: Final[dict[str, tuple[str, ...]]] = {
+    "core": (
+        "ChatCompletionsLanguageModel",
+        "LanguageModel",
+        "SystemLanguageModel",
+        "SystemLanguageModelGuardrails",
+        "SystemLanguageModelUnavailableReason",
+        "SystemLanguageModelUseCase",
+        "Timeout",
+    ),
+    "errors": (
+        "AssetsUnavailableError",
+        "AuthenticationError",
+        "ConcurrentRequestsError",
+        "ConnectError",
+        "CorruptImageError",
+        "DecodingFailureError",
+        "DuplicateLabelError",
+        "EmptyImageError",
+        "EmptyPromptError",
+        "EmptyResponseError",
+        "EndedEarlyError",
+        "EndpointNotFoundError",
+        "EngineDiedError",
+        "EngineError",
+        "EngineFailedError",
+        "EngineNotStartedError",
+        "ExceededContextWindowSizeError",
+        "FoundationModelsError",
+        "GenerationError",
+        "GenerationErrorCode",
+        "GuardrailViolationError",
+        "ImageChangedError",
+        "ImageIsADirectoryError",
+        "ImageNotAFileError",
+        "ImageNotFoundError",
+        "ImageNotReadableError",
+        "ImagePromptError",
+        "ImageTooLargeError",
+        "InvalidArgumentError",
+        "InvalidGenerationSchemaError",
+        "InvalidImagePathError",
+        "InvalidLabelError",
+        "InvalidOrientationError",
+        "InvalidPromptTextError",
+        "InvalidResponseError",
+        "InvalidURLError",
+        "NotAnImageError",
+        "PromptError",
+        "PromptTypeError",
+        "RateLimitedError",
+        "RefusalError",
+        "RequestTooLargeError",
+        "ServerError",
+        "ShutDownError",
+        "TLSError",
+        "ToolCallError",
+        "TransportError",
+        "TransportTimeoutError",
+        "UnsupportedCapabilityError",
+        "UnsupportedGuideError",
+        "UnsupportedImageFormatError",
+        "UnsupportedLanguageOrLocaleError",
+        "UsedAfterForkError",
+    ),
+    "generable": (
+        "GeneratedContent",
+        "GenerationID",
+    ),
+    "generation_options": (
+        "GenerationOptions",
+        "SamplingMode",
+        "SamplingModeType",
+    ),
+    "imaging": (
+        "ImageInfo",
+        "ImagePolicy",
+        "PreparedImage",
+        "inspect_image",
+        "prepare_image",
+    ),
+    "prompt": (
+        "Attachment",
+        "ComposedPrompt",
+        "ImageAttachment",
+        "Prompt",
+        "PromptComponent",
+    ),
+    "session": (
+        "LanguageModelSession",
+        "ResponseStream",
+    ),
+    "usage": (
+        "InputUsage",
+        "OutputUsage",
+        "ResponseMetadata",
+        "SentImage",
+        "Usage",
+    ),
+}
+_HOME: Final = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", "build_info", "debug_live_objects", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_HOMES})

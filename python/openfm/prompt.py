@@ -18,7 +18,6 @@ __all__ = [
     "Attachment",
     "ComposedPrompt",
     "ImageAttachment",
-    "ImageInfo",
     "Prompt",
     "PromptComponent",
 ]
