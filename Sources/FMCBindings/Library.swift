@@ -63,7 +63,7 @@ public func fmCommandMain(
   _ argc: Int32, _ argv: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
 ) -> Int32 {
   enter(else: 1) {
-    let arguments = (0..<Int(argc)).compactMap { argv?[$0].map { String(cString: $0) } }
+    let arguments = (0..<Int(argc)).compactMap { argv?[$0].map { String(validatingCString: $0) } }
     return Command.run(Array(arguments.dropFirst()))
   }
 }

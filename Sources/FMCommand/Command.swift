@@ -3,18 +3,19 @@ import Glibc
 
 /// The `fm` command line tool.
 public enum Command {
-  /// Runs `fm` with the arguments that follow the program's name; returns the exit code.
+  /// Runs `fm` with the arguments that follow the program's name, nil for one that is not UTF-8;
+  /// returns the exit code.
   ///
   /// Blocks the calling thread, which should be the process's first, until the answer is there.
   /// Takes SIGINT and ignores SIGPIPE for the process. A request that does not end within seconds
   /// after it was cancelled, or a second interrupt, ends the process at once.
-  public static func run(_ arguments: [String]) -> Int32 {
+  public static func run(_ arguments: [String?]) -> Int32 {
     let console = Console()
     let code: ExitCode
     do {
-      code = try dispatch(arguments, console)
+      code = try dispatch(readable(arguments), console)
     } catch let error as UsageError {
-      let command = arguments.first.flatMap { Help.commands.contains($0) ? $0 : nil }
+      let command = arguments.first?.flatMap { Help.commands.contains($0) ? $0 : nil }
       let more = command.map { "fm help \($0)" } ?? "fm help"
       console.report("\(error.message) (see \(more))")
       code = .usage
@@ -28,6 +29,18 @@ public enum Command {
     }
     if console.hasAbandonedWork { _exit(code.rawValue) }
     return code.rawValue
+  }
+
+  /// A repaired text would be another path, or another prompt, than the one given.
+  private static func readable(_ arguments: [String?]) throws -> [String] {
+    try arguments.enumerated().map { index, argument in
+      guard let argument else {
+        throw UsageError(
+          message: "argument \(index + 1) is not UTF-8; give texts and paths in UTF-8 (a file can be"
+            + " renamed, a prompt converted with iconv)")
+      }
+      return argument
+    }
   }
 
   private static func dispatch(_ arguments: [String], _ console: Console) throws -> ExitCode {

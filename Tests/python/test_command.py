@@ -484,6 +484,17 @@ def test_usage_errors(arguments, words):
     assert all(word in line for word in words), line
 
 
+@pytest.mark.parametrize("position", [1, 2, 3])
+def test_an_argument_that_is_not_utf8(position):
+    arguments: list[str | bytes] = ["respond", "--image", "caf\u00e9.jpg"]
+    arguments[position - 1] = b"caf\xe9.jpg"
+    done = subprocess.run(
+        [FM, *arguments], capture_output=True, stdin=subprocess.DEVNULL, env=ENVIRONMENT, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"argument {position} is not UTF-8" in one_line(done)
+
+
 def test_help_and_version():
     overview = fm("--help").stdout
     assert overview == fm("-h").stdout == fm("help").stdout
