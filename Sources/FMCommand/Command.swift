@@ -36,8 +36,8 @@ public enum Command {
     try arguments.enumerated().map { index, argument in
       guard let argument else {
         throw UsageError(
-          message: "argument \(index + 1) is not UTF-8; give texts and paths in UTF-8 (a file can be"
-            + " renamed, a prompt converted with iconv)")
+          message: "argument \(index + 1) is not UTF-8; give texts and paths in UTF-8 (rename a"
+            + " file, convert a prompt with iconv)")
       }
       return argument
     }
