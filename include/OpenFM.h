@@ -240,13 +240,22 @@ char *_Nullable FMPreparedImageCopyInfoJSON(FMPreparedImageRef _Nonnull image);
 
 /*
  * Token counts as the server gave them, as a JSON object; a count nobody gave is null, never 0:
- *   {"session": USAGE, "last_response": {"usage": USAGE, "finish_reason": "stop", "images":
- *     [{"label", "source_width", "source_height", "width", "height", "byte_count", "media_type",
- *       "route"}]} or null}
+ *   {"session": USAGE, "last_response": RESPONSE or null}
+ *   RESPONSE = {"usage": USAGE, "finish_reason": "stop", "model": "the served model's name" or null,
+ *     "seconds": {"first_text": s or null, "total": s} (from the start of the request, on this side),
+ *     "server": {"id", "model", "system_fingerprint", "timings": {...}} (what the server told),
+ *     "images": [{"label", "source_width", "source_height", "width", "height", "byte_count",
+ *       "media_type", "route"}]}
  *   USAGE = {"input": {"total", "cached"}, "output": {"total", "reasoning"}}
  * Free with FMFreeString.
  */
 char *_Nullable FMLanguageModelSessionCopyUsageJSON(FMLanguageModelSessionRef _Nonnull session);
+
+/*
+ * RESPONSE of the request that the task stands for: NULL before it has completed, and where it
+ * failed. It is there when the callback is called. Free with FMFreeString.
+ */
+char *_Nullable FMTaskCopyResponseJSON(FMTaskRef _Nonnull task);
 
 /* ---- Event queue -------------------------------------------------------------------------- */
 
@@ -273,7 +282,7 @@ typedef enum FMEventKind {
   FMEventKindReplace = 2,
   /* The whole final answer: text, or JSON when a schema was given. */
   FMEventKindContent = 3,
-  /* "last_response" of FMLanguageModelSessionCopyUsageJSON; comes before the end. */
+  /* RESPONSE of FMLanguageModelSessionCopyUsageJSON; comes before the end. */
   FMEventKindMetadata = 4,
   /*
    * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:

@@ -28,13 +28,36 @@ final class SessionObject: LiveObject, @unchecked Sendable {
 /// A request under way, for FMTaskCancel.
 final class TaskObject: LiveObject, @unchecked Sendable {
   private let task: Task<Void, Never>
+  private let answer: AnswerBox
 
-  init(_ task: Task<Void, Never>) {
+  init(_ task: Task<Void, Never>, answer: AnswerBox) {
     self.task = task
+    self.answer = answer
     super.init(.task)
   }
 
+  /// What is known about the answer; nil until it is complete, and for a failed request.
+  var response: CompletedResponse? { answer.response.withLock { $0 } }
+
   func cancel() { task.cancel() }
+}
+
+/// The complete answer of a task, put there before its callback is called.
+final class AnswerBox: Sendable {
+  let response = Mutex<CompletedResponse?>(nil)
+}
+
+/// Keeps the answer for those who hold the task, then passes it on.
+private struct KeepingSink<Sink: AnswerSink>: AnswerSink {
+  let sink: Sink
+  let answer: AnswerBox
+
+  func update(_ update: TextUpdate) { sink.update(update) }
+
+  func finish(_ result: Result<CompletedResponse, Failure>) {
+    if case .success(let response) = result { answer.response.withLock { $0 = response } }
+    sink.finish(result)
+  }
 }
 
 /// A request with everything it needs, captured when the C call was made.
@@ -266,14 +289,24 @@ private enum SchemaArgument {
 /// for every request.
 private func startTask(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schemaJSON: SchemaArgument,
-  _ optionsJSON: UnsafePointer<CChar>?, into sink: any AnswerSink
+  _ optionsJSON: UnsafePointer<CChar>?, into sink: some AnswerSink
 ) -> UnsafeRawPointer {
   let pending = Result {
     try PendingRequest(
       try SessionObject.from(session), prompt: prompt, schemaJSON: try schemaJSON.text,
       optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))
   }
-  return HandleTable.shared.insert(TaskObject(PendingRequest.start(pending, into: sink)))
+  let answer = AnswerBox()
+  let task = PendingRequest.start(pending, into: KeepingSink(sink: sink, answer: answer))
+  return HandleTable.shared.insert(TaskObject(task, answer: answer))
+}
+
+@_cdecl("FMTaskCopyResponseJSON")
+public func fmTaskCopyResponseJSON(_ task: UnsafeRawPointer?) -> UnsafeMutablePointer<CChar>? {
+  enter(else: nil) {
+    let task = try HandleTable.shared.object(task, as: TaskObject.self, "task")
+    return task.response.map { copyString($0.json.jsonText) }
+  }
 }
 
 @_cdecl("FMTaskCancel")

@@ -232,6 +232,13 @@ extension CompletedResponse {
       "usage": usage.json,
       "finish_reason": metadata["finishReason"]?.jsonValue ?? .null,
       "images": metadata["images"]?.jsonValue ?? [],
+      "model": metadata["server"]?.jsonValue["model"] ?? .null,
+      "server": metadata["server"]?.jsonValue ?? [:],
+      "seconds": [
+        "first_text": timing.firstTextSeconds.flatMap(JSONNumber.init).map(JSONValue.number)
+          ?? .null,
+        "total": JSONNumber(timing.totalSeconds).map(JSONValue.number) ?? .null,
+      ],
     ]
   }
 }

@@ -16,9 +16,9 @@ struct ChatExchange {
     let chat = try ChatRequest(request, to: configuration)
     var answer = Answer()
     do {
-      for try await event in try await client.stream(body: chat.body) {
-        try await answer.take(event, channel)
-      }
+      var events = try await client.stream(body: chat.body).makeAsyncIterator()
+      while let event = try await events.next() { try await answer.take(event, channel) }
+      answer.details = events.details
     } catch let error as WireError {
       throw await translated(error, client)
     }
@@ -64,6 +64,9 @@ struct ChatExchange {
       "images": GeneratedContent(.array(sent.images.map(\.json)))
     ]
     if let reason = answer.finishReason { metadata["finishReason"] = reason }
+    if !answer.details.members.isEmpty {
+      metadata["server"] = GeneratedContent(.object(answer.details))
+    }
     await channel.send(.response(action: .updateMetadata(metadata)))
   }
 
@@ -119,6 +122,8 @@ private struct Answer {
   var usage: ChatUsage?
   var refusal = ""
   var saidAnything = false
+  /// What the server told about the answer: its id, the model's name, timings.
+  var details = JSONObject()
 
   nonisolated(nonsending) mutating func take(
     _ event: ChatEvent, _ channel: LanguageModelExecutorGenerationChannel

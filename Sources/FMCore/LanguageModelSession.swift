@@ -164,18 +164,20 @@ package struct CompletedResponse: Sendable {
   package var content: GeneratedContent?
   package var usage: Usage
   package var metadata: [String: GeneratedContent]
+  package var timing: ResponseTiming
   var entries: ArraySlice<Transcript.Entry>
 
   func textResponse() -> Response<String> {
     Response(
       content: text, rawContent: GeneratedContent(.string(text), id: GenerationID()),
-      transcriptEntries: entries, usage: usage)
+      transcriptEntries: entries, usage: usage, metadata: metadata, timing: timing)
   }
 
   func contentResponse() -> Response<GeneratedContent> {
     let content = content ?? GeneratedContent(.string(text))
     return Response(
-      content: content, rawContent: content, transcriptEntries: entries, usage: usage)
+      content: content, rawContent: content, transcriptEntries: entries, usage: usage,
+      metadata: metadata, timing: timing)
   }
 }
 
@@ -247,6 +249,8 @@ extension LanguageModelSession {
     onUpdate: (@Sendable (TextUpdate) -> Void)? = nil
   ) async -> Outcome {
     var assembler = Assembler()
+    let started = MonotonicTime.now()
+    var firstTextSeconds: Double?
     let result: Result<CompletedResponse, any Swift.Error>
     do {
       try request.prompt.validate()
@@ -261,9 +265,14 @@ extension LanguageModelSession {
         to: LanguageModelExecutorGenerationRequest(
           transcript: transcript, schema: request.schema, generationOptions: request.options)
       ) { event in
-        if let update = assembler.take(event) { onUpdate?(update) }
+        guard let update = assembler.take(event) else { return }
+        firstTextSeconds = firstTextSeconds ?? started.secondsUntilNow
+        onUpdate?(update)
       }
-      let completed = try assembler.completed(prompt: entry, schema: request.schema)
+      let completed = try assembler.completed(
+        prompt: entry, schema: request.schema,
+        timing: ResponseTiming(
+          firstTextSeconds: firstTextSeconds, totalSeconds: started.secondsUntilNow))
       state.withLock { state in
         state.transcript.entries += completed.entries
         state.usage += completed.usage
@@ -339,7 +348,9 @@ private struct Assembler {
     }
   }
 
-  func completed(prompt: Transcript.Entry, schema: GenerationSchema?) throws -> CompletedResponse {
+  func completed(
+    prompt: Transcript.Entry, schema: GenerationSchema?, timing: ResponseTiming
+  ) throws -> CompletedResponse {
     var content: GeneratedContent?
     var segment = Transcript.Segment.text(Transcript.TextSegment(content: text))
     if let schema {
@@ -360,7 +371,7 @@ private struct Assembler {
     var response = Transcript.Response(segments: [segment])
     response.metadata = metadata
     return CompletedResponse(
-      text: text, content: content, usage: usage, metadata: metadata,
+      text: text, content: content, usage: usage, metadata: metadata, timing: timing,
       entries: [prompt, .response(response)])
   }
 }

@@ -28,6 +28,10 @@ public struct ChatEventStream: Sendable, AsyncSequence {
       self.decoder = decoder
     }
 
+    /// What the server said about the answer so far, beside its events: `id`, `model`,
+    /// `system_fingerprint`, `timings`.
+    public var details: JSONObject { decoder.details }
+
     /// The next event, nil at the end of a complete answer. Throws `WireError`, or
     /// `CancellationError` when the task was cancelled.
     public mutating func next() async throws -> ChatEvent? {

@@ -16,6 +16,9 @@ struct ChatStreamDecoder {
   /// [DONE] was read; what follows means nothing.
   private(set) var isDone = false
   private(set) var hasFinishReason = false
+  /// What the server says about the answer beside its events: `id`, `model`, `system_fingerprint`
+  /// and llama.cpp's `timings`, as far as they have come.
+  private(set) var details = JSONObject()
   /// The start of a body that is read as events though it does not begin like one.
   private var strangeHead: [UInt8]?
 
@@ -155,6 +158,13 @@ struct ChatStreamDecoder {
   private mutating func takeChunk(
     _ chunk: JSONValue, choiceMember: String, into events: inout [ChatEvent]
   ) {
+    // The first chunk names the model; timings come with the last.
+    if details.members.isEmpty {
+      for name in ["id", "model", "system_fingerprint"] {
+        if let value = chunk[name], !value.isNull { details[name] = value }
+      }
+    }
+    if let timings = chunk["timings"], !timings.isNull { details["timings"] = timings }
     let choices = chunk["choices"]?.arrayValue ?? []
     // Only the first choice is asked for.
     if let choice = choices.first(where: { ($0["index"]?.intValue ?? 0) == 0 }) {

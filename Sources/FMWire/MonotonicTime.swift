@@ -1,13 +1,13 @@
 import Glibc
 
 /// A moment on the clock that never jumps.
-struct MonotonicTime: Sendable, Comparable {
+package struct MonotonicTime: Sendable, Comparable {
   private let nanoseconds: UInt64
 
   /// Later than every other moment.
   static let never = MonotonicTime(nanoseconds: .max)
 
-  static func now() -> MonotonicTime {
+  package static func now() -> MonotonicTime {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return MonotonicTime(nanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec))
@@ -19,6 +19,12 @@ struct MonotonicTime: Sendable, Comparable {
     return MonotonicTime(nanoseconds: nanoseconds + UInt64(max(seconds, 0) * 1e9))
   }
 
+  /// Seconds that have passed since this moment.
+  package var secondsUntilNow: Double {
+    let now = Self.now().nanoseconds
+    return now > nanoseconds ? Double(now - nanoseconds) / 1e9 : 0
+  }
+
   /// Milliseconds from now, rounded up, as `epoll_wait` takes them; -1 for never.
   func millisecondsFromNow() -> Int32 {
     if self == .never { return -1 }
@@ -27,7 +33,7 @@ struct MonotonicTime: Sendable, Comparable {
     return Int32(clamping: (nanoseconds - now.nanoseconds + 999_999) / 1_000_000)
   }
 
-  static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
+  package static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
     left.nanoseconds < right.nanoseconds
   }
 }

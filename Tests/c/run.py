@@ -2,6 +2,8 @@
 
     python Tests/c/run.py [NAME...]        e.g. stream memory
 
+OPENFM_TEST_BUILD names another build than .build/openfm, such as .build/openfm-debug.
+
 Exits with 0 only when every program passed. The last line counts all tests.
 """
 
@@ -19,7 +21,7 @@ from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-OPENFM = ROOT / ".build/openfm"
+OPENFM = Path(os.environ.get("OPENFM_TEST_BUILD", ROOT / ".build/openfm"))
 
 sys.path.insert(0, str(HERE.parent / "server"))
 

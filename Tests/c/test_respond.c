@@ -16,6 +16,32 @@ TEST(an_answer_comes_once_and_on_another_thread) {
   FMRelease(session);
 }
 
+TEST(a_task_knows_what_its_answer_cost) {
+  FMLanguageModelSessionRef session = scenario_session("text?text=a%20b&prompt_tokens=17");
+  FMComposedPromptRef prompt = text_prompt("Where?");
+  Collected collected;
+  collected_init(&collected, false);
+  FMTaskRef task = FMLanguageModelSessionRespond(session, prompt, NULL, &collected, collect);
+  CHECK(wait_for_end(&collected));
+  char *json = FMTaskCopyResponseJSON(task);
+  CHECK_HAS("\"total\":17", json);
+  CHECK_HAS("\"finish_reason\":\"stop\"", json);
+  CHECK_HAS("\"model\":\"scripted\"", json);
+  FMFreeString(json);
+  FMRelease(task);
+  collected_free(&collected);
+
+  collected_init(&collected, false);
+  task = FMLanguageModelSessionRespond(session, prompt, "[]", &collected, collect);
+  CHECK(wait_for_end(&collected));
+  CHECK_INT(FMStatusUnknown, collected.status);
+  CHECK(FMTaskCopyResponseJSON(task) == NULL);
+  FMRelease(task);
+  collected_free(&collected);
+  FMRelease(prompt);
+  FMRelease(session);
+}
+
 TEST(the_prompt_may_be_released_or_changed_at_once) {
   FMLanguageModelSessionRef session = scenario_session("echo");
   FMComposedPromptRef prompt = text_prompt("captured");

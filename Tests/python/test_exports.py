@@ -39,6 +39,7 @@ EXPORTED = {
     "Usage",
     "InputUsage",
     "OutputUsage",
+    "Response",
     "ResponseMetadata",
     "SentImage",
     # Prompts

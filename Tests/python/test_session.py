@@ -40,6 +40,38 @@ async def closed(server: ScriptedServer, requests: int = 1) -> dict[str, Any]:
 # ---- Answers
 
 
+def test_respond_full_tells_what_is_known(server: ScriptedServer, model: Models) -> None:
+    session = fm.LanguageModelSession(model=model("text", text="one two three", prompt_tokens=17))
+
+    async def main() -> None:
+        response = await session.respond_full("How many?")
+        assert response.content == "one two three"
+        assert response.usage.input.total == 17
+        assert response.usage.output.total == 3
+        assert response.finish_reason == "stop"
+        metadata = response.metadata
+        assert metadata == session.last_response
+        assert metadata.model == metadata.server["model"] == "scripted"
+        assert metadata.first_text_seconds is not None and metadata.total_seconds is not None
+        assert 0 < metadata.first_text_seconds <= metadata.total_seconds < 60
+        # Two requests of one session do not mix up what is known about each.
+        first, second = await asyncio.gather(
+            session.respond_full("a", options=fm.GenerationOptions(maximum_response_tokens=5)),
+            session.respond_full("b"),
+        )
+        assert (first.content, second.content) == ("one two three",) * 2
+
+    asyncio.run(main())
+
+
+def test_respond_full_with_a_schema(model: Models) -> None:
+    session = fm.LanguageModelSession(model=model())
+    response = asyncio.run(session.respond_full("A pet?", json_schema=SCHEMA))
+    assert isinstance(response.content, fm.GeneratedContent)
+    jsonschema.validate(response.content.value(), SCHEMA)
+    assert response.finish_reason == "stop"
+
+
 def test_a_conversation(server: ScriptedServer, model: Models) -> None:
     session = fm.LanguageModelSession("Be brief.", model())
 

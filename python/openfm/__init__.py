@@ -124,6 +124,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
     "usage": (
         "InputUsage",
         "OutputUsage",
+        "Response",
         "ResponseMetadata",
         "SentImage",
         "Usage",

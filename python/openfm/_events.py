@@ -51,13 +51,24 @@ class Request:
     ``cancel`` may come from any.
     """
 
-    __slots__ = ("__weakref__", "_pending", "_text", "_waiters", "content", "done", "error", "task")
+    __slots__ = (
+        "__weakref__",
+        "_pending",
+        "_text",
+        "_waiters",
+        "content",
+        "done",
+        "error",
+        "metadata",
+        "task",
+    )
 
     def __init__(self) -> None:
         self.task: Handle | None = None
         self.done = False
         self.error: FoundationModelsError | None = None
         self.content: str | None = None
+        self.metadata: str | None = None
         self._text = ""
         self._pending: list[str] = []
         self._waiters: list[asyncio.Future[None]] = []
@@ -71,6 +82,8 @@ class Request:
             self._pending = [payload]
         elif kind == _CONTENT:
             self.content = payload
+        elif kind == _METADATA:
+            self.metadata = payload
         elif kind == _END:
             self.done = True
             if status != 0:

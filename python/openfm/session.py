@@ -18,7 +18,7 @@ from .errors import InvalidPromptTextError, UnsupportedCapabilityError
 from .generable import GeneratedContent
 from .generation_options import GenerationOptions
 from .prompt import Prompt, PromptComponent, check_prompt, compose
-from .usage import ResponseMetadata, Usage, metadata_from, usage_from
+from .usage import Response, ResponseMetadata, Usage, metadata_from, usage_from
 
 __all__ = ["LanguageModelSession", "ResponseStream"]
 
@@ -93,13 +93,53 @@ class LanguageModelSession:
         ``prompt`` is text, an attachment, or a list of both. Raises a PromptError before anything
         is sent, a TransportError or GenerationError after that.
         """
+        request = await self._respond(prompt, json_schema, options)
+        content = request.content or ""
+        return content if json_schema is None else GeneratedContent.from_json(content)
+
+    @overload
+    async def respond_full(
+        self, prompt: Prompt, *, json_schema: None = None, options: GenerationOptions | None = None
+    ) -> Response[str]: ...
+
+    @overload
+    async def respond_full(
+        self,
+        prompt: Prompt,
+        *,
+        json_schema: Mapping[str, Any],
+        options: GenerationOptions | None = None,
+    ) -> Response[GeneratedContent]: ...
+
+    async def respond_full(
+        self,
+        prompt: Prompt,
+        *,
+        json_schema: Mapping[str, Any] | None = None,
+        options: GenerationOptions | None = None,
+    ) -> Response[str] | Response[GeneratedContent]:
+        """``respond``, with what is known about the answer: a Response, which has ``content``,
+        ``usage``, ``finish_reason`` and ``metadata``."""
+        request = await self._respond(prompt, json_schema, options)
+        content = request.content or ""
+        metadata = metadata_from(json.loads(request.metadata or "null"))
+        if json_schema is None:
+            return Response(content, metadata)
+        return Response(GeneratedContent.from_json(content), metadata)
+
+    async def _respond(
+        self,
+        prompt: Prompt,
+        json_schema: Mapping[str, Any] | None,
+        options: GenerationOptions | None,
+    ) -> Request:
         components = check_prompt(prompt)
         schema_text = _dump_schema(json_schema)
         options_text = _dump_options(options)
         async with self._turns.hold():
             request = await self._start(components, schema_text, options_text, stream=False)
-            content = await request.finish()
-        return content if json_schema is None else GeneratedContent.from_json(content)
+            await request.finish()
+        return request
 
     def stream_response(
         self, prompt: Prompt, options: GenerationOptions | None = None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
-__all__ = ["InputUsage", "OutputUsage", "ResponseMetadata", "SentImage", "Usage"]
+__all__ = ["InputUsage", "OutputUsage", "Response", "ResponseMetadata", "SentImage", "Usage"]
+
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,31 @@ class ResponseMetadata:
     usage: Usage
     finish_reason: str | None
     images: tuple[SentImage, ...]
+    #: The served model's name, where the server tells it.
+    model: str | None = None
+    #: Seconds from the start of the request to the first piece of text; None without any text.
+    first_text_seconds: float | None = None
+    total_seconds: float | None = None
+    #: What the server told beside the answer: ``id``, ``model``, ``timings`` and the like.
+    server: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Response(Generic[_Content]):
+    """An answer with what is known about it: what ``LanguageModelSession.respond_full`` returns."""
+
+    content: _Content
+    metadata: ResponseMetadata
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens, as the server counted them."""
+        return self.metadata.usage
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the answer ended: "stop", "length" and the like; None where nobody told."""
+        return self.metadata.finish_reason
 
 
 def usage_from(members: Mapping[str, Any]) -> Usage:
@@ -81,4 +108,8 @@ def metadata_from(members: Mapping[str, Any]) -> ResponseMetadata:
             )
             for image in members.get("images") or ()
         ),
+        model=members.get("model"),
+        first_text_seconds=members["seconds"]["first_text"],
+        total_seconds=members["seconds"]["total"],
+        server=members["server"],
     )
