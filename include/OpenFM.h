@@ -146,6 +146,9 @@ int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
  *    "context_size": tokens,
  *    "supports_images": bool,       asked of the server when absent, true where it does not tell
  *    "supports_guided_generation": bool,
+ *    "supports_tools": bool,        asked of the server when absent, true where it does not tell
+ *    "server": "llama.cpp"|"ollama"|"vllm"|"lmstudio"|"mlx"|"openai"|"generic",
+ *                                   whose rules apply; found out when absent and when it matters
  *    "image": {"max_long_edge": px, "quality": 1-100, "background": "#RRGGBB", "verify": bool},
  *    "extra_body": {...}}           members added to every request's body
  * Serves wherever an FMSystemLanguageModelRef is asked for. Connects to nothing. +1, or NULL with

@@ -154,7 +154,7 @@ extension ChatConfiguration {
     let members = MemberReader(object: object, name: "model options", status: .invalidArgument)
     try members.requireOnly([
       "headers", "timeout", "context_size", "supports_images", "supports_guided_generation",
-      "image", "extra_body",
+      "supports_tools", "server", "image", "extra_body",
     ])
     if let headers = try members.value("headers", "object", \.objectValue) {
       for (name, value) in headers.members {
@@ -174,6 +174,11 @@ extension ChatConfiguration {
     supportsImages = try members.value("supports_images", "boolean", \.boolValue)
     supportsGuidedGeneration =
       try members.value("supports_guided_generation", "boolean", \.boolValue) ?? true
+    supportsTools = try members.value("supports_tools", "boolean", \.boolValue)
+    let servers = ServerKind.allCases.map(\.rawValue).joined(separator: ", ")
+    server = try members.value("server", "server known here; there are \(servers)") {
+      $0.stringValue.flatMap(ServerKind.init)
+    }
     if let policy = try members.value("image", "object", \.objectValue) {
       imagePolicy = try ImagePolicy(policy)
     }

@@ -44,7 +44,7 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
   public var contextTokenLimit: Int? {
     get async {
       if let size = configuration.contextSize { return size }
-      return await ChatCompletionsClient(endpoint: configuration.endpoint).properties().contextSize
+      return await configuration.describe().contextSize
     }
   }
 

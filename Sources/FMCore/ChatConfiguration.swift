@@ -8,6 +8,10 @@ package struct ChatConfiguration: Sendable, Hashable {
   /// nil = the server is asked; one that does not tell is taken to see.
   package var supportsImages: Bool?
   package var supportsGuidedGeneration = true
+  /// nil = the server is asked; one that does not tell is taken to have tools.
+  package var supportsTools: Bool?
+  /// Which row of the dialect table applies; nil = the server is asked where it matters.
+  package var server: ServerKind?
   /// Tokens of context of one request; nil = the server is asked.
   package var contextSize: Int?
   package var imagePolicy = ImagePolicy.default
@@ -23,6 +27,7 @@ package struct ChatConfiguration: Sendable, Hashable {
     left.endpoint == right.endpoint && left.model == right.model
       && left.supportsImages == right.supportsImages
       && left.supportsGuidedGeneration == right.supportsGuidedGeneration
+      && left.supportsTools == right.supportsTools && left.server == right.server
       && left.contextSize == right.contextSize && left.imagePolicy == right.imagePolicy
       && left.extraBody == right.extraBody
   }
@@ -31,6 +36,27 @@ package struct ChatConfiguration: Sendable, Hashable {
     hasher.combine(endpoint)
     hasher.combine(model)
     hasher.combine(imagePolicy)
+  }
+
+  /// The server and its model as configured, and where that leaves something open, as the server
+  /// says: the first such question takes a round trip or a few, at most five seconds.
+  package func describe() async -> ServerDescription {
+    if let server, let supportsImages, let supportsTools, let contextSize {
+      return ServerDescription(
+        dialect: .of(server), acceptsImages: supportsImages, supportsTools: supportsTools,
+        contextSize: contextSize)
+    }
+    var description = await ChatCompletionsClient(endpoint: endpoint).describe(model: model)
+    if let server { description.dialect = .of(server) }
+    if let supportsImages { description.acceptsImages = supportsImages }
+    if let supportsTools { description.supportsTools = supportsTools }
+    if let contextSize { description.contextSize = contextSize }
+    return description
+  }
+
+  /// The row that applies as far as it is known without asking; nil = unknown.
+  package var knownDialect: ServerDialect? {
+    server.map { .of($0) } ?? .known(baseURL: endpoint.baseURL)
   }
 
   /// Throws `.invalidURL` unless the base URL is http or https with a host and without a query.

@@ -10,24 +10,32 @@ struct ChatExchange {
     to request: LanguageModelExecutorGenerationRequest, streamingInto channel: Channel
   ) async throws {
     let client = ChatCompletionsClient(endpoint: configuration.endpoint)
-    if request.transcript.contains(where: \.segments.holdsImages) {
-      try await requireVision(client)
-    }
-    let chat = try ChatRequest(request, to: configuration)
+    if request.transcript.contains(where: \.segments.holdsImages) { try await requireVision() }
+    let chat = try ChatRequest(request, to: configuration, dialect: await dialect(for: request))
     var answer = Answer()
     do {
       var events = try await client.stream(body: chat.body).makeAsyncIterator()
       while let event = try await events.next() { try await answer.take(event, channel) }
       answer.details = events.details
     } catch let error as WireError {
-      throw await translated(error, client)
+      throw translated(error)
     }
-    try await finish(answer, of: request, sent: chat, client, channel)
+    try await finish(answer, of: request, sent: chat, channel)
   }
 
-  private nonisolated(nonsending) func requireVision(_ client: ChatCompletionsClient) async throws {
+  /// A request of plain text goes out at once; only what servers take differently is worth asking
+  /// which one it is.
+  private nonisolated(nonsending) func dialect(
+    for request: LanguageModelExecutorGenerationRequest
+  ) async -> ServerDialect {
+    if let known = configuration.knownDialect { return known }
+    guard request.schema != nil else { return .of(.generic) }
+    return await configuration.describe().dialect
+  }
+
+  private nonisolated(nonsending) func requireVision() async throws {
     var sees = configuration.supportsImages
-    if sees == nil { sees = await client.properties().acceptsImages }
+    if sees == nil { sees = await configuration.describe().acceptsImages }
     guard sees != false else {
       throw LanguageModelError.unsupportedCapability(
         .init(
@@ -40,7 +48,7 @@ struct ChatExchange {
 
   private nonisolated(nonsending) func finish(
     _ answer: Answer, of request: LanguageModelExecutorGenerationRequest, sent: ChatRequest,
-    _ client: ChatCompletionsClient, _ channel: Channel
+    _ channel: Channel
   ) async throws {
     if !answer.refusal.isEmpty {
       throw LanguageModelError.refusal(
@@ -52,7 +60,7 @@ struct ChatExchange {
       throw LanguageModelError.guardrailViolation(
         .init(debugDescription: "The server's content filter stopped the answer."))
     }
-    try await checkContext(answer, of: request, client)
+    try await checkContext(answer, of: request)
     // A model may choose to say nothing: then the server has counted its end token.
     if !answer.saidAnything, answer.usage?.completionTokens ?? 0 == 0 {
       throw LanguageModelError.emptyResponse(
@@ -73,13 +81,12 @@ struct ChatExchange {
   /// An answer that ran into the end of the context is an error, not a short answer: unless the
   /// caller had set a limit of its own, which is reached quietly.
   private nonisolated(nonsending) func checkContext(
-    _ answer: Answer, of request: LanguageModelExecutorGenerationRequest,
-    _ client: ChatCompletionsClient
+    _ answer: Answer, of request: LanguageModelExecutorGenerationRequest
   ) async throws {
     let wasCut = answer.finishReason == "length"
     guard wasCut || !answer.saidAnything, let prompt = answer.usage?.promptTokens else { return }
     var limit = configuration.contextSize
-    if limit == nil { limit = await client.properties().contextSize }
+    if limit == nil { limit = await configuration.describe().contextSize }
     guard let limit else { return }
     let total = prompt + (answer.usage?.completionTokens ?? 0)
     // Engines stop a token or so before the end.
@@ -91,9 +98,7 @@ struct ChatExchange {
           + " \(limit) tokens (\(total) used); shorten the prompt or use a larger context."))
   }
 
-  private nonisolated(nonsending) func translated(
-    _ error: WireError, _ client: ChatCompletionsClient
-  ) async -> any Error {
+  private func translated(_ error: WireError) -> any Error {
     switch error.kind {
     case .contextSizeExceeded:
       return LanguageModelError.contextSizeExceeded(

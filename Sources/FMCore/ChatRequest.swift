@@ -9,12 +9,13 @@ struct ChatRequest {
   var images: [SentImage]
 
   /// Prepares the pictures and writes the body once, base64 straight from the prepared bytes.
-  init(_ request: LanguageModelExecutorGenerationRequest, to configuration: ChatConfiguration)
-    throws
-  {
+  init(
+    _ request: LanguageModelExecutorGenerationRequest, to configuration: ChatConfiguration,
+    dialect: ServerDialect
+  ) throws {
     var renderer = Renderer(policy: configuration.imagePolicy)
     try renderer.prepare(request.transcript)
-    renderer.write(request, configuration: configuration)
+    renderer.write(request, configuration: configuration, dialect: dialect)
     body = renderer.writer.bytes
     images = renderer.imagesOfNewestPrompt
   }
@@ -84,7 +85,8 @@ private struct Renderer {
   }
 
   mutating func write(
-    _ request: LanguageModelExecutorGenerationRequest, configuration: ChatConfiguration
+    _ request: LanguageModelExecutorGenerationRequest, configuration: ChatConfiguration,
+    dialect: ServerDialect
   ) {
     let extra = configuration.extraBody
     func member(_ name: String, _ value: JSONValue?) {
@@ -109,17 +111,18 @@ private struct Renderer {
       "temperature", sampling == .greedy ? 0 : options.temperature.flatMap(number))
     switch sampling {
     case .randomTopK(let k, let seed):
-      member("top_k", .number(JSONNumber(k)))
-      member("seed", seed.map { .number(JSONNumber($0)) })
+      if dialect.sampling.topK { member("top_k", .number(JSONNumber(k))) }
+      if dialect.sampling.seed { member("seed", seed.map { .number(JSONNumber($0)) }) }
     case .randomProbabilityThreshold(let threshold, let seed):
       member("top_p", number(threshold))
-      member("seed", seed.map { .number(JSONNumber($0)) })
+      if dialect.sampling.seed { member("seed", seed.map { .number(JSONNumber($0)) }) }
     case .random(let seed):
-      member("seed", seed.map { .number(JSONNumber($0)) })
+      if dialect.sampling.seed { member("seed", seed.map { .number(JSONNumber($0)) }) }
     case .greedy, nil: break
     }
-    member("max_tokens", options.maximumResponseTokens.map { .number(JSONNumber($0)) })
-    member("response_format", request.schema.map(responseFormat))
+    member(
+      dialect.maximumTokensMember, options.maximumResponseTokens.map { .number(JSONNumber($0)) })
+    member("response_format", request.schema.flatMap { responseFormat($0, dialect) })
     for (name, value) in extra.members {
       writer.name(name)
       writer.value(value)
@@ -129,14 +132,19 @@ private struct Renderer {
 
   private func number(_ value: Double) -> JSONValue? { JSONNumber(value).map(JSONValue.number) }
 
-  private func responseFormat(_ schema: GenerationSchema) -> JSONValue {
-    // Servers take only these characters in a schema's name, and 64 of them.
-    let name = String(
-      schema.name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }.prefix(64))
-    return [
-      "type": "json_schema",
-      "json_schema": ["name": .string(name), "strict": true, "schema": schema.json],
-    ]
+  private func responseFormat(_ schema: GenerationSchema, _ dialect: ServerDialect) -> JSONValue? {
+    switch dialect.responseFormat {
+    case .jsonSchema:
+      // Servers take only these characters in a schema's name, and 64 of them.
+      let name = String(
+        schema.name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }.prefix(64))
+      return [
+        "type": "json_schema",
+        "json_schema": ["name": .string(name), "strict": true, "schema": schema.json],
+      ]
+    case .jsonObjectWithSchema: return ["type": "json_object", "schema": schema.json]
+    case .none: return nil
+    }
   }
 
   private mutating func write(_ entry: Transcript.Entry, images: inout ArraySlice<PreparedImage>) {

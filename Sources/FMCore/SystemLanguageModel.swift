@@ -143,6 +143,7 @@ public final class SystemLanguageModel: LanguageModel {
           var chat = ChatConfiguration(endpoint: endpoint, model: configuration.modelName)
           chat.supportsImages = configuration.projectorPath != nil
           chat.contextSize = configuration.contextSize
+          chat.server = .llamaCpp
           try await ChatExchange(configuration: chat).respond(to: request, streamingInto: channel)
         }
       }

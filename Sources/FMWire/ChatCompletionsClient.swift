@@ -32,38 +32,53 @@ public struct ChatCompletionsClient: Sendable {
     return ChatEventStream(response: response, failure: failure)
   }
 
-  /// What the server says of itself, asked once an endpoint and process and then remembered;
-  /// a server that does not tell gives an empty answer, never an error. Takes at most five seconds.
-  public func properties() async -> ServerProperties {
-    var key = endpoint
-    key.timeouts = HTTPTimeouts()
-    if let known = Self.known.withLock({ $0[key] }) { return known }
-    let limit = HTTPTimeouts(connect: 5, firstByte: 5, idle: 5, total: 5)
-    guard
-      let url = try? endpoint.rootURL("props"),
-      let (head, body) = try? await HTTPClient.shared.send(
-        HTTPRequest(
-          method: "GET", url: url, unixSocketPath: endpoint.unixSocketPath,
-          certificateFile: endpoint.certificateFile,
-          headers: endpoint.requestHeaders([(name: "Accept", value: "application/json")]),
-          timeouts: limit),
-        maxBytes: 16 << 20)
-    else { return ServerProperties() }
-    switch head.status {
-    case 200:
-      guard let props = try? JSONValue(parsing: body) else { return ServerProperties() }
-      let properties = ServerProperties(props)
-      Self.known.withLock { $0[key] = properties }
-      return properties
-    case 404, 405, 501:
-      // The server has no such page: asking again would cost a round trip a request.
-      Self.known.withLock { $0[key] = ServerProperties() }
-      return ServerProperties()
-    default: return ServerProperties()
+  /// What the server is and what it says of itself and the model: asked once an endpoint, model and
+  /// process, and remembered; a server that does not tell gives an empty description, never an error.
+  /// Takes at most `ServerProbe.seconds`.
+  package func describe(model: String = "") async -> ServerDescription {
+    var endpoint = endpoint
+    endpoint.timeouts = HTTPTimeouts()
+    let key = DescriptionKey(endpoint: endpoint, model: model)
+    let now = MonotonicTime.now()
+    if let known = Self.descriptions.withLock({ $0[key] }), now < known.end {
+      return known.description
     }
+    var probe = ServerProbe(self, model: model)
+    let (description, isFinal) = await probe.run()
+    // A probe that was cancelled learned nothing.
+    if Task.isCancelled { return description }
+    if isFinal || description.dialect.server != .generic {
+      // What is still missing, a model that is loaded later has.
+      let end = isFinal ? MonotonicTime.never : MonotonicTime.now().advanced(by: 10)
+      Self.descriptions.withLock { $0[key] = (description, end) }
+    }
+    return description
   }
 
-  private static let known = Mutex<[Endpoint: ServerProperties]>([:])
+  private struct DescriptionKey: Hashable {
+    let endpoint: Endpoint
+    let model: String
+  }
+
+  private static let descriptions = Mutex<
+    [DescriptionKey: (description: ServerDescription, end: MonotonicTime)]
+  >([:])
+
+  /// A page beside the API, e.g. `props`: GET, or POST of a JSON body. Any status is an answer;
+  /// throws as `stream`, and `.invalidResponse` for more than 16 MiB.
+  package func page(
+    _ name: String, body: [UInt8]? = nil, timeouts: HTTPTimeouts? = nil
+  ) async throws -> (head: HTTPResponseHead, body: [UInt8]) {
+    var headers = [(name: "Accept", value: "application/json")]
+    if body != nil { headers.append((name: "Content-Type", value: "application/json")) }
+    return try await HTTPClient.shared.send(
+      HTTPRequest(
+        method: body == nil ? "GET" : "POST", url: try endpoint.rootURL(name),
+        unixSocketPath: endpoint.unixSocketPath, certificateFile: endpoint.certificateFile,
+        headers: endpoint.requestHeaders(headers), body: body ?? [],
+        timeouts: timeouts ?? endpoint.timeouts),
+      maxBytes: 16 << 20)
+  }
 
   /// As much of the body as comes; the status is the news, not a body that breaks off.
   private static func errorBody(of response: HTTPResponseStream) async throws -> [UInt8] {

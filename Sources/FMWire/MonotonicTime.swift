@@ -33,6 +33,13 @@ package struct MonotonicTime: Sendable, Comparable {
     return Int32(clamping: (nanoseconds - now.nanoseconds + 999_999) / 1_000_000)
   }
 
+  /// Seconds from now; not above 0 for a moment that is past, infinite for never.
+  var secondsFromNow: Double {
+    if self == .never { return .infinity }
+    let now = Self.now()
+    return self <= now ? 0 : Double(nanoseconds - now.nanoseconds) / 1e9
+  }
+
   package static func < (left: MonotonicTime, right: MonotonicTime) -> Bool {
     left.nanoseconds < right.nanoseconds
   }

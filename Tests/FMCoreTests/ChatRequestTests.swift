@@ -8,14 +8,16 @@ import Testing
   /// The body for a request, parsed again.
   func body(
     _ entries: [Transcript.Entry], options: GenerationOptions = GenerationOptions(),
-    schema: GenerationSchema? = nil, change: (inout ChatConfiguration) -> Void = { _ in }
+    schema: GenerationSchema? = nil, server: ServerKind = .generic,
+    change: (inout ChatConfiguration) -> Void = { _ in }
   ) throws -> JSONValue {
     var configuration = ChatConfiguration(
       endpoint: Endpoint(baseURL: "http://127.0.0.1:1"), model: "m")
     change(&configuration)
     let request = LanguageModelExecutorGenerationRequest(
       transcript: Transcript(entries: entries), schema: schema, generationOptions: options)
-    return try JSONValue(parsing: try ChatRequest(request, to: configuration).body)
+    return try JSONValue(
+      parsing: try ChatRequest(request, to: configuration, dialect: .of(server)).body)
   }
 
   func prompt(@PromptBuilder _ content: () -> Prompt) -> Transcript.Entry {
@@ -97,6 +99,29 @@ import Testing
     #expect(format?["json_schema"]?["name"] == "My_answer_")
     #expect(format?["json_schema"]?["strict"] == true)
     #expect(format?["json_schema"]?["schema"]?.jsonText == text)
+  }
+
+  /// What the dialect table says of a server is what its requests look like.
+  @Test(arguments: ServerKind.allCases)
+  func asksEachServerInItsOwnWords(server: ServerKind) throws {
+    let dialect = ServerDialect.of(server)
+    let body = try body(
+      [prompt { "x" }],
+      options: GenerationOptions(
+        samplingMode: .random(top: 4, seed: 7), maximumResponseTokens: 9),
+      schema: try GenerationSchema(json: #"{"title":"A","type":"object","properties":{}}"#),
+      server: server)
+    for member in ["max_tokens", "max_completion_tokens"] {
+      #expect(body[member] == (member == dialect.maximumTokensMember ? 9 : nil))
+    }
+    #expect(body["top_k"] == (dialect.sampling.topK ? 4 : nil))
+    #expect(body["seed"] == (dialect.sampling.seed ? 7 : nil))
+    #expect(body["stream_options"] == ["include_usage": true])
+    switch dialect.responseFormat {
+    case .jsonSchema: #expect(body["response_format"]?["type"] == "json_schema")
+    case .jsonObjectWithSchema: #expect(body["response_format"]?["type"] == "json_object")
+    case .none: #expect(body["response_format"] == nil)
+    }
   }
 
   @Test func extraBodyMembersReplaceOurs() throws {

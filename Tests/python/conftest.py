@@ -51,7 +51,11 @@ def model(server: ScriptedServer) -> Models:
     def make(scenario: str = "echo", **options: object) -> fm.ChatCompletionsLanguageModel:
         query = f"?{urlencode(options)}" if options else ""
         return fm.ChatCompletionsLanguageModel(
-            server.base_url, f"scenario:{scenario}{query}", supports_images=True, context_size=4096
+            server.base_url,
+            f"scenario:{scenario}{query}",
+            supports_images=True,
+            context_size=4096,
+            server="llama.cpp",
         )
 
     return make

@@ -19,7 +19,7 @@ What a request gets is chosen, first match wins, by
   3. the body's "model": "scenario:NAME?option=value&...",
   4. otherwise `echo`.
 A path that starts with /p/PROFILE/ is served as if the prefix were not there, with that profile's
-/props, /v1/models and /health (see PROFILES).
+pages (/props, /v1/models, /health...; see PROFILES).
 
 A scenario is a dict:
     {"status": 200, "reason": "OK", "headers": {...}, "chunked": true, "before": [STEPS],
@@ -845,6 +845,27 @@ MODELS = {
 HEALTH = {"status": 200, "body": {"status": "ok"}}
 NOT_FOUND = {"status": 404, "body": {"error": {"code": 404, "message": "File Not Found"}}}
 
+
+def models(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "status": 200,
+        "body": {"object": "list", "data": [{"object": "model", **entry} for entry in entries]},
+    }
+
+
+def page_scenario(answer: dict[str, Any]) -> Scenario:
+    step = {"json": answer["body"]} if "body" in answer else {"text": answer["text"]}
+    return {"status": answer["status"], "steps": [step]}
+
+
+def ok_page(body: Any) -> dict[str, Any]:
+    return {"status": 200, "body": body}
+
+
+LOADING = {"status": 503, "body": {"error": {"code": 503, "message": "Loading model"}}}
+
+# What a server has at its pages. `header` is its Server header, `else` what any other page gives.
+# A page's name starts with its method unless that is GET.
 PROFILES: dict[str, dict[str, Any]] = {
     "default": {"props": props(True, 4096), "models": MODELS, "health": HEALTH},
     "blind": {"props": props(False, 2048), "models": MODELS, "health": HEALTH},
@@ -856,11 +877,97 @@ PROFILES: dict[str, dict[str, Any]] = {
         "health": HEALTH,
     },
     "page": {"props": {"status": 200, "text": "<html></html>"}, "models": MODELS, "health": HEALTH},
-    "loading": {
-        "props": {"status": 503, "body": {"error": {"code": 503, "message": "Loading model"}}},
-        "models": MODELS,
-        "health": {"status": 503, "body": {"error": {"code": 503, "message": "Loading model"}}},
+    "loading": {"props": LOADING, "models": LOADING, "health": LOADING},
+    "llamacpp": {
+        "header": "llama.cpp",
+        "props": ok_page(
+            {
+                "default_generation_settings": {"id": 0, "n_ctx": 8192},
+                "total_slots": 4,
+                "modalities": {"vision": True, "audio": False},
+                "chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}",
+                "chat_template_caps": {"supports_tools": True, "supports_tool_calls": True},
+                "build_info": "b8681-abcdef",
+            }
+        ),
+        "models": models({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 8192}}),
     },
+    # A template that knows no tools, from before the server told so itself.
+    "llamacpp-toolless": {
+        "header": "llama.cpp",
+        "props": ok_page(
+            {
+                "default_generation_settings": {"n_ctx": 2048},
+                "total_slots": 1,
+                "chat_template": "{% for message in messages %}{{ message.content }}{% endfor %}",
+            }
+        ),
+    },
+    # /props needs a key there; the list of models does not.
+    "llamacpp-locked": {
+        "props": {"status": 401, "body": {"error": {"code": 401, "message": "Invalid API Key"}}},
+        "models": models({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 1024}}),
+    },
+    "ollama": {
+        "models": models({"id": "m:latest", "owned_by": "library"}),
+        "api/version": ok_page({"version": "0.35.1"}),
+        "POST api/show": ok_page({"capabilities": ["completion", "vision"]}),
+        "api/ps": ok_page(
+            {"models": [{"name": "m:latest", "model": "m:latest", "context_length": 16384}]}
+        ),
+    },
+    # The model is not loaded, so its context is not decided.
+    "ollama-idle": {
+        "models": models({"id": "m:latest", "owned_by": "library"}),
+        "api/version": ok_page({"version": "0.35.1"}),
+        "POST api/show": ok_page({"capabilities": ["completion", "tools"]}),
+        "api/ps": ok_page({"models": []}),
+    },
+    "vllm": {
+        "header": "uvicorn",
+        "models": models({"id": "m", "owned_by": "vllm", "max_model_len": 32768}),
+        "version": ok_page({"version": "0.15.0"}),
+    },
+    # Behind a gateway that writes its own list.
+    "vllm-gateway": {
+        "models": models({"id": "m", "owned_by": "us", "max_model_len": 32768}),
+        "version": ok_page({"version": "0.15.0"}),
+    },
+    "lmstudio": {
+        "header": "Express",
+        "models": models(
+            {"id": "m", "owned_by": "organization_owner"},
+            {"id": "other", "owned_by": "organization_owner"},
+        ),
+        "api/v0/models": ok_page(
+            {
+                "object": "list",
+                "data": [
+                    {"id": "other", "type": "llm", "state": "not-loaded"},
+                    {
+                        "id": "m",
+                        "type": "vlm",
+                        "state": "loaded",
+                        "capabilities": ["tool_use"],
+                        "max_context_length": 131072,
+                        "loaded_context_length": 4096,
+                    },
+                ],
+            }
+        ),
+        "else": {"status": 200, "body": {"error": "Unexpected endpoint or method. (GET /props)"}},
+    },
+    "mlx": {
+        "header": "BaseHTTP/0.6 Python/3.12.4",
+        "models": models({"id": "mlx-community/Qwen3-4B-4bit"}),
+    },
+    "mlx-vlm": {
+        "header": "uvicorn",
+        "models": models({"id": "m"}),
+        "health": ok_page({"status": "healthy", "loaded_model": "m", "loaded_adapter": None}),
+    },
+    # A gateway that nobody knows, which tells a context all the same.
+    "gateway": {"models": models({"id": "m", "owned_by": "us", "context_length": 65536})},
 }
 
 
@@ -994,20 +1101,21 @@ class Handler(BaseHTTPRequestHandler):
         if path.startswith("/p/"):
             _, _, profile_name, rest = (path + "/").split("/", 3)
             profile = PROFILES.get(profile_name, profile)
+            self.server_version = profile.get("header", "scripted")
             path = "/" + rest.rstrip("/")
         profile = {**profile, **{k: v for k, v in config.items() if k in profile}}
         wanted = config.get("api_key")
         if wanted and self.headers.get("Authorization") != f"Bearer {wanted}":
             return "unauthorized", named("unauthorized", {}, body)
         tail = path[3:] if path.startswith("/v1/") else path
-        for known in ("props", "models", "health"):
-            if self.command == "GET" and tail == f"/{known}":
-                answer = profile[known]
-                step = {"json": answer["body"]} if "body" in answer else {"text": answer["text"]}
-                return known, {"status": answer["status"], "steps": [step]}
+        page = tail[1:] if self.command == "GET" else f"{self.command} {tail[1:]}"
+        if page in profile and page not in ("header", "else"):
+            return page, page_scenario(profile[page])
         if self.command == "POST" and path.endswith("/chat/completions/input_tokens"):
             return "input_tokens", {"steps": [{"json": {"input_tokens": count_tokens(body)}}]}
         if self.command != "POST" or not path.endswith("/chat/completions"):
+            if "else" in profile:
+                return "else", page_scenario(profile["else"])
             return "no-endpoint", named("no-endpoint", {}, body)
         model = body.get("model") if isinstance(body, dict) else None
         if not isinstance(body, dict) or not isinstance(body.get("messages"), list):

@@ -151,8 +151,9 @@ class ChatCompletionsLanguageModel(LanguageModel):
     """A model on a server that speaks the OpenAI chat-completions protocol.
 
     ``base_url`` ends like "http://127.0.0.1:8080" or ".../v1". ``timeout`` is a number of seconds
-    for the whole request, or a Timeout. ``context_size``, ``supports_images`` and
-    ``supports_guided_generation`` are asked of the server where they are not given.
+    for the whole request, or a Timeout. ``context_size``, ``supports_images``, ``supports_tools``
+    and ``server`` (whose rules apply: "llama.cpp", "ollama", "vllm", "lmstudio", "mlx", "openai" or
+    "generic") are asked of the server where they are not given and matter.
     ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request.
     Making one connects to nothing. Raises InvalidURLError for a ``base_url`` that is none.
     """
@@ -168,6 +169,8 @@ class ChatCompletionsLanguageModel(LanguageModel):
         context_size: int | None = None,
         supports_images: bool | None = None,
         supports_guided_generation: bool | None = None,
+        supports_tools: bool | None = None,
+        server: str | None = None,
         image_policy: ImagePolicy | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
@@ -179,6 +182,8 @@ class ChatCompletionsLanguageModel(LanguageModel):
             "supports_guided_generation": _checked(
                 "supports_guided_generation", supports_guided_generation, bool
             ),
+            "supports_tools": _checked("supports_tools", supports_tools, bool),
+            "server": _checked("server", server, str),
             "image": _checked_policy(image_policy),
             "extra_body": _checked_body(extra_body),
         }
@@ -215,12 +220,12 @@ def _dump(name: str, value: object) -> bytes:
         raise TypeError(f"{name} must be made of JSON values: {error}") from None
 
 
-def _checked(name: str, value: Any, kind: type[int]) -> Any:
+def _checked(name: str, value: Any, kind: type[int] | type[str]) -> Any:
     if value is None:
         return None
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise TypeError(f"{name} must be {kind.__name__} or None, not {type(value).__name__}")
-    if kind is int and value < 1:
+    if isinstance(value, int) and kind is int and value < 1:
         raise ValueError(f"{name} must be at least 1, not {value}")
     return value
 
