@@ -49,7 +49,7 @@ final class JPEGDecoder {
     return planes
   }
 
-  /// Decodes four components at 1/`denominator` and converts them to R, G, B.
+  /// Decodes four components at 1/`denominator` to planes of C, M, Y, K, 255 being no ink.
   ///
   /// Adobe's programs store the inks inverted and nearly every CMYK JPEG is theirs; like Pillow,
   /// this takes all of them so, whatever their markers say.
@@ -57,30 +57,18 @@ final class JPEGDecoder {
     try check(cjpeg_decoder_start(handle, 0, CInt(denominator), &header))
     let width = Int(header.output_width)
     let height = Int(header.output_height)
-    let red = try Plane(width: width, height: height)
-    let green = try Plane(width: width, height: height)
-    let blue = try Plane(width: width, height: height)
+    var planes: [Plane] = []
+    for _ in 0..<4 { planes.append(try Plane(width: width, height: height)) }
     let inks = try Plane(width: width * 4, height: 1)
     for y in 0..<height {
       try check(cjpeg_decoder_read_row(handle, inks.base))
-      let (r, g, b) = (red.row(y), green.row(y), blue.row(y))
-      for x in 0..<width {
-        let ink = inks.base + 4 * x
-        let light = UInt32(ink[3])
-        r[x] = Self.scaled(ink[0], by: light)
-        g[x] = Self.scaled(ink[1], by: light)
-        b[x] = Self.scaled(ink[2], by: light)
+      for (index, plane) in planes.enumerated() {
+        let row = plane.row(y)
+        for x in 0..<width { row[x] = inks.base[4 * x + index] }
       }
     }
     try check(cjpeg_decoder_finish(handle))
-    return [red, green, blue]
-  }
-
-  /// value x light / 255, rounded.
-  @inline(__always)
-  private static func scaled(_ value: UInt8, by light: UInt32) -> UInt8 {
-    let product = UInt32(value) * light + 128
-    return UInt8(truncatingIfNeeded: (product + product >> 8) >> 8)
+    return planes
   }
 
   /// Decodes the entropy-coded data to its end and keeps nothing.

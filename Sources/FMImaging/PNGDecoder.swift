@@ -24,32 +24,17 @@ final class PNGDecoder {
   /// Decodes to 8-bit R, G, B, or gray where the picture is gray and the background too.
   ///
   /// - Parameter background: 0xRRGGBB, what shows through where the picture is not opaque.
-  func decode(background: UInt32) throws(ImageProblem) -> [Plane] {
-    let color = [
-      UInt32(background >> 16 & 0xFF), UInt32(background >> 8 & 0xFF), UInt32(background & 0xFF),
-    ]
-    let isGray =
-      structure.isGray && (!structure.hasAlpha || color[0] == color[1] && color[1] == color[2])
-    var planes: [Plane] = []
-    for _ in 0..<(isGray ? 1 : 3) {
-      planes.append(try Plane(width: structure.width, height: structure.height))
-    }
+  func decode(background: UInt32, transform: ColorTransform?) throws(ImageProblem) -> DecodedImage {
     let isDeep = structure.bitDepth == 16
-    let format = isDeep ? SPNG_FMT_RGBA16 : structure.hasAlpha ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8
-    let step = isDeep ? 8 : structure.hasAlpha ? 4 : 3
-    try forEachRow(format: format, bytesPerPixel: step) { y, row in
-      for (index, plane) in planes.enumerated() {
-        let target = plane.row(y)
-        if isDeep {
-          Self.composite16(row, channel: index, on: color[index], into: target, plane.width)
-        } else if step == 4 {
-          Self.composite8(row, channel: index, on: color[index], into: target, plane.width)
-        } else {
-          for x in 0..<plane.width { target[x] = row[3 * x + index] }
-        }
-      }
-    }
-    return planes
+    let sink = try PlaneSink(
+      width: structure.width, height: structure.height,
+      layout: isDeep ? .rgba16 : structure.hasAlpha ? .rgba8 : .rgb8, isGray: structure.isGray,
+      hasAlpha: structure.hasAlpha, background: background, transform: transform)
+    try forEachRow(
+      format: isDeep ? SPNG_FMT_RGBA16 : structure.hasAlpha ? SPNG_FMT_RGBA8 : SPNG_FMT_RGB8,
+      bytesPerPixel: isDeep ? 8 : structure.hasAlpha ? 4 : 3
+    ) { y, row in sink.write(row, y: y) }
+    return sink.finish()
   }
 
   /// Decodes everything and keeps nothing.
@@ -57,38 +42,10 @@ final class PNGDecoder {
     try forEachRow(format: SPNG_FMT_RGBA8, bytesPerPixel: 4) { _, _ in }
   }
 
-  private static func composite8(
-    _ row: UnsafePointer<UInt8>, channel: Int, on background: UInt32,
-    into target: UnsafeMutablePointer<UInt8>, _ width: Int
-  ) {
-    for x in 0..<width {
-      let alpha = UInt32(row[4 * x + 3])
-      let sum = UInt32(row[4 * x + channel]) * alpha + background * (255 - alpha)
-      target[x] = UInt8(truncatingIfNeeded: (sum + 127) / 255)
-    }
-  }
-
-  private static func composite16(
-    _ row: UnsafePointer<UInt8>, channel: Int, on background: UInt32,
-    into target: UnsafeMutablePointer<UInt8>, _ width: Int
-  ) {
-    UnsafeRawPointer(row).withMemoryRebound(to: UInt16.self, capacity: width * 4) { samples in
-      for x in 0..<width {
-        let alpha = UInt64(samples[4 * x + 3])
-        // 8-bit values times 257 are the same colours with 16 bits.
-        let sum =
-          UInt64(samples[4 * x + channel]) * alpha + UInt64(background) * 257 * (65535 - alpha)
-        // One rounding, from the exact composite to 8 bits.
-        let whole: UInt64 = 65535 * 257
-        target[x] = UInt8(truncatingIfNeeded: (sum + whole / 2) / whole)
-      }
-    }
-  }
-
   /// Calls `body` with every row, top to bottom. Rows of an interlaced picture are complete only
   /// after its last pass, so such a picture is decoded whole first.
   private func forEachRow(
-    format: spng_format, bytesPerPixel: Int, _ body: (Int, UnsafePointer<UInt8>) -> Void
+    format: spng_format, bytesPerPixel: Int, _ body: (Int, UnsafeMutablePointer<UInt8>) -> Void
   ) throws(ImageProblem) {
     let width = structure.width
     let height = structure.height
@@ -103,7 +60,7 @@ final class PNGDecoder {
       defer { free(pixels) }
       try check(spng_decode_image(context, pixels, size, Int32(format.rawValue), flags))
       let bytes = pixels.assumingMemoryBound(to: UInt8.self)
-      for y in 0..<height { body(y, UnsafePointer(bytes + y * width * bytesPerPixel)) }
+      for y in 0..<height { body(y, bytes + y * width * bytesPerPixel) }
     } else {
       let length = width * bytesPerPixel
       guard let row = malloc(length) else { throw .outOfMemory(width, height) }
@@ -117,7 +74,7 @@ final class PNGDecoder {
         let status = spng_decode_row(context, row, length)
         // The last row comes with the end-of-image code.
         if status != Int32(SPNG_EOI.rawValue) || y != height - 1 { try check(status) }
-        body(y, UnsafePointer(bytes))
+        body(y, bytes)
       }
     }
     try check(spng_decode_chunks(context))

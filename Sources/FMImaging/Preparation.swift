@@ -41,14 +41,19 @@ struct Preparation {
     // A closure with typed throws: withUnsafeBufferPointer rethrows the error as it is.
     try source.bytes.withUnsafeBufferPointer { bytes throws(ImageProblem) in
       let decoder = try JPEGDecoder(bytes)
-      if keepsPixels, structure.isPlain,
+      let transform = decoder.colorModel.flatMap {
+        ColorTransform.make(structure.colorProfile, model: $0).transform
+      }
+      if keepsPixels, transform == nil, structure.isPlain,
         let colors = Self.passThroughColors(decoder, structure)
       {
         if policy.verify { try decoder.verify() }
         return result(
           structure.withoutMetadata(source.bytes, colors: colors), .jpeg, .passThrough)
       }
-      return result(try reencode(decoder), .jpeg, .reencoded)
+      let image = try decoder.decode(denominator: geometry.denominator, transform: transform)
+        .upright(geometry)
+      return result(try encodeJPEG(image), .jpeg, .reencoded)
     }
   }
 
@@ -63,57 +68,15 @@ struct Preparation {
     }
   }
 
-  private func reencode(_ decoder: JPEGDecoder) throws(ImageProblem) -> [UInt8] {
-    switch decoder.header.color {
-    case CJPEG_COLOR_GRAY, CJPEG_COLOR_YCBCR:
-      return try reencodePlanes(decoder)
-    case CJPEG_COLOR_RGB:
-      let planes = try decoder.decodePlanes(denominator: geometry.denominator)
-      var fitted: [Plane] = []
-      for (plane, component) in zip(planes, decoder.components) {
-        fitted.append(try geometry.fit(plane, extent: decoder.extent(of: component)))
-      }
-      return try JPEGEncoder.encode(rgb: fitted, subsampling: .none, quality: policy.quality)
-    case CJPEG_COLOR_CMYK:
-      let denominator = geometry.denominator
-      let planes = try decoder.decodeInks(denominator: denominator)
-      let extent = (
-        width: Double(geometry.storedWidth) / Double(denominator),
-        height: Double(geometry.storedHeight) / Double(denominator)
-      )
-      var fitted: [Plane] = []
-      for plane in planes { fitted.append(try geometry.fit(plane, extent: extent)) }
-      return try JPEGEncoder.encode(rgb: fitted, subsampling: .none, quality: policy.quality)
-    default:
-      throw ImageProblem(
-        .unsupportedFormat, "the JPEG's colour space is not supported; save it as RGB or gray")
+  private func encodeJPEG(_ image: UprightImage) throws(ImageProblem) -> [UInt8] {
+    switch image.model {
+    case .gray, .yCbCr:
+      try JPEGEncoder.encode(
+        planes: image.planes, subsampling: image.subsampling, quality: policy.quality)
+    case .rgb:
+      try JPEGEncoder.encode(
+        rgb: image.planes, subsampling: image.subsampling, quality: policy.quality)
     }
-  }
-
-  /// Gray and YCbCr are never converted: the planes are scaled and turned as they are.
-  private func reencodePlanes(_ decoder: JPEGDecoder) throws(ImageProblem) -> [UInt8] {
-    let planes = try decoder.decodePlanes(denominator: geometry.denominator)
-    let components = decoder.components
-    // The source's subsampling, 4:1:1 and rarer ones as the nearest of the four usual ones.
-    var subsampling = JPEGEncoder.Subsampling.none
-    if components.count == 3 {
-      let header = decoder.header
-      subsampling.horizontal = min(
-        2, Int(header.max_h_samp / max(components[1].h_samp, components[2].h_samp)))
-      subsampling.vertical = min(
-        2, Int(header.max_v_samp / max(components[1].v_samp, components[2].v_samp)))
-    }
-    var fitted: [Plane] = []
-    for (index, plane) in planes.enumerated() {
-      fitted.append(
-        try geometry.fit(
-          plane, extent: decoder.extent(of: components[index]),
-          across: index == 0 ? 1 : subsampling.horizontal,
-          down: index == 0 ? 1 : subsampling.vertical))
-    }
-    return try JPEGEncoder.encode(
-      planes: fitted, subsampling: subsampling.turned(geometry.orientation),
-      quality: policy.quality)
   }
 
   // MARK: PNG
@@ -122,29 +85,31 @@ struct Preparation {
     let bytes = structure.withoutMetadata(source.bytes)
     return try bytes.withUnsafeBufferPointer { buffer throws(ImageProblem) in
       let decoder = try PNGDecoder(buffer, structure: structure)
-      if keepsPixels, structure.bitDepth == 8, !structure.hasAlpha, !structure.isAnimated {
+      let transform = ColorTransform.make(
+        structure.unpackedColorProfile, model: structure.isGray ? .gray : .rgb
+      ).transform
+      if keepsPixels, transform == nil, structure.bitDepth == 8, !structure.hasAlpha,
+        !structure.isAnimated
+      {
         if policy.verify { try decoder.verify() }
         return result(bytes, .png, .passThrough)
       }
-      let planes = try decoder.decode(background: policy.background)
-      let extent = (
-        width: Double(geometry.storedWidth), height: Double(geometry.storedHeight)
-      )
-      var fitted: [Plane] = []
-      for plane in planes { fitted.append(try geometry.fit(plane, extent: extent)) }
-      return try encodeLosslessWhereSmall(fitted)
+      let image = try decoder.decode(background: policy.background, transform: transform)
+        .upright(geometry)
+      return try encodeLosslessWhereSmall(image)
     }
   }
 
   /// Drawings, screenshots and small pictures stay PNG: lossless is preferred while it costs at
   /// most `losslessFloor` bytes or twice the JPEG. Photos, several times their JPEG, become JPEG.
-  private func encodeLosslessWhereSmall(_ planes: [Plane]) throws(ImageProblem) -> PreparedImage {
+  private func encodeLosslessWhereSmall(_ image: UprightImage) throws(ImageProblem)
+    -> PreparedImage
+  {
     let losslessFloor = 32 << 10
-    let jpeg =
-      planes.count == 1
-      ? try JPEGEncoder.encode(planes: planes, subsampling: .none, quality: policy.quality)
-      : try JPEGEncoder.encode(rgb: planes, subsampling: .both, quality: policy.quality)
-    if let png = try PNGEncoder.encode(planes, budget: max(losslessFloor, 2 * jpeg.count)) {
+    var lossy = image
+    if image.model == .rgb { lossy.subsampling = .both }
+    let jpeg = try encodeJPEG(lossy)
+    if let png = try PNGEncoder.encode(image.planes, budget: max(losslessFloor, 2 * jpeg.count)) {
       return result(png, .png, .reencoded)
     }
     return result(jpeg, .jpeg, .reencoded)

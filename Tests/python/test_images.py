@@ -11,56 +11,11 @@ from typing import Any
 import numpy as np
 import openfm as fm
 import pytest
-from openfm.imaging import ImagePolicy, PreparedImage, inspect_image, prepare_image
+from openfm.imaging import ImagePolicy, inspect_image, prepare_image
+from pictures import exif, natural, on_white, pillow_jpeg, pixels, psnr, tiff
 from PIL import Image, ImageDraw, ImageOps
 
 SUBSAMPLINGS = ["4:4:4", "4:2:2", "4:2:0"]
-
-
-def tiff(orientation: int, big: bool = False) -> bytes:
-    order = ">" if big else "<"
-    return (b"MM\0*" if big else b"II*\0") + struct.pack(
-        order + "IHHHIHHI", 8, 1, 0x0112, 3, 1, orientation, 0, 0
-    )
-
-
-def exif(orientation: int, big: bool = False) -> bytes:
-    return b"Exif\0\0" + tiff(orientation, big)
-
-
-def natural(width: int, height: int, seed: int = 1) -> Image.Image:
-    """Smooth noise of three sizes: no two corners are alike."""
-    random = np.random.default_rng(seed)
-    total = np.zeros((height, width, 3))
-    for size, weight in ((64, 0.5), (16, 0.3), (5, 0.2)):
-        grid = random.uniform(0, 255, (height // size + 3, width // size + 3, 3)).astype(np.uint8)
-        big = Image.fromarray(grid).resize((width, height), Image.Resampling.BICUBIC)
-        total += weight * np.asarray(big, float)
-    return Image.fromarray(total.clip(0, 255).astype(np.uint8))
-
-
-def pixels(image: Image.Image | PreparedImage) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if isinstance(image, PreparedImage):
-        image = Image.open(io.BytesIO(image.data))
-    return np.asarray(image.convert("RGB"), np.float64)
-
-
-def psnr(a: Image.Image | PreparedImage, b: Image.Image | PreparedImage) -> float:
-    first, second = pixels(a), pixels(b)
-    assert first.shape == second.shape
-    return float(10 * np.log10(255**2 / max(((first - second) ** 2).mean(), 1e-9)))
-
-
-def pillow_jpeg(image: Image.Image, subsampling: str = "4:2:0") -> Image.Image:
-    """What Pillow makes of the same pixels at the same quality."""
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=85, subsampling=subsampling)
-    return Image.open(buffer)
-
-
-def on_white(image: Image.Image) -> Image.Image:
-    image = image.convert("RGBA")
-    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
 
 
 def assert_bare(data: bytes) -> None:
