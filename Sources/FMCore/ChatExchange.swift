@@ -56,9 +56,20 @@ struct ChatExchange {
           explanation: answer.refusal,
           debugDescription: "The model declined to answer: \(answer.refusal)"))
     }
-    if answer.finishReason == "content_filter" {
+    switch answer.finish {
+    case .contentFilter:
       throw LanguageModelError.guardrailViolation(
         .init(debugDescription: "The server's content filter stopped the answer."))
+    case .refusal:
+      throw LanguageModelError.refusal(
+        .init(explanation: "", debugDescription: "The model declined to answer."))
+    case .failure:
+      let url = configuration.endpoint.baseURL
+      throw WireError(
+        kind: .endedEarly,
+        message: "\(url) gave its answer up, with the finish reason"
+          + " \(quoted(answer.finishReason ?? "")); its log tells why", url: url)
+    case .stop, .length, .toolCalls, .other, nil: break
     }
     try await checkContext(answer, of: request)
     // A model may choose to say nothing: then the server has counted its end token.
@@ -83,7 +94,7 @@ struct ChatExchange {
   private nonisolated(nonsending) func checkContext(
     _ answer: Answer, of request: LanguageModelExecutorGenerationRequest
   ) async throws {
-    let wasCut = answer.finishReason == "length"
+    let wasCut = answer.finish == .length
     guard wasCut || !answer.saidAnything, let prompt = answer.usage?.promptTokens else { return }
     var limit = configuration.contextSize
     if limit == nil { limit = await configuration.describe().contextSize }
@@ -129,6 +140,7 @@ private struct Answer {
   var saidAnything = false
   /// What the server told about the answer: its id, the model's name, timings.
   var details = JSONObject()
+  var finish: ChatFinish? { finishReason.map { ChatFinish(reason: $0) } }
 
   nonisolated(nonsending) mutating func take(
     _ event: ChatEvent, _ channel: LanguageModelExecutorGenerationChannel
@@ -143,6 +155,8 @@ private struct Answer {
     case .refusal(let text):
       saidAnything = true
       refusal += text
+    case .toolCall:
+      saidAnything = true
     case .finish(let reason):
       finishReason = reason
     case .usage(let counts):

@@ -3,23 +3,10 @@ public enum ChatEvent: Sendable, Equatable {
   case text(String)
   case reasoning(String)
   case refusal(String)
+  case toolCall(ChatToolCallDelta)
+  /// The server's word; `ChatFinish` tells what it means. At most once.
   case finish(reason: String)
+  /// The counts so far: each replaces the one before. Servers count at the end, with every chunk, or
+  /// never.
   case usage(ChatUsage)
-}
-
-/// A server's own token counts; nil where it gave none, never 0 in place of unknown.
-public struct ChatUsage: Sendable, Equatable {
-  public var promptTokens: Int?
-  public var completionTokens: Int?
-  public var cachedPromptTokens: Int?
-  public var reasoningTokens: Int?
-  public init(
-    promptTokens: Int? = nil, completionTokens: Int? = nil, cachedPromptTokens: Int? = nil,
-    reasoningTokens: Int? = nil
-  ) {
-    self.promptTokens = promptTokens
-    self.completionTokens = completionTokens
-    self.cachedPromptTokens = cachedPromptTokens
-    self.reasoningTokens = reasoningTokens
-  }
 }

@@ -26,12 +26,22 @@ struct ChatStreamDecoder {
   private var form = Form.unknown
   /// A JSON text or page so far, or what came before its first byte that is no white space.
   private var body: [UInt8] = []
-  private var parsed: [SSEEvent] = []
+  private var toolCalls = ChatToolCallRouter()
+  private var usage: ChatUsage?
 
   init(failure: ServerFailure) { self.failure = failure }
 
   /// Appends the events that `chunk` completes. When it throws, those before the error are there.
   mutating func feed(_ chunk: [UInt8], into events: inout [ChatEvent]) throws(WireError) {
+    let result = chunk.withUnsafeBufferPointer { bytes in
+      Result { () throws(WireError) in try feed(bytes, into: &events) }
+    }
+    try result.get()
+  }
+
+  mutating func feed(
+    _ chunk: UnsafeBufferPointer<UInt8>, into events: inout [ChatEvent]
+  ) throws(WireError) {
     switch form {
     case .unknown:
       body.append(contentsOf: chunk)
@@ -48,14 +58,10 @@ struct ChatStreamDecoder {
       }
     case .events(var parser):
       form = .unknown  // so that the parser's buffers are not copied
-      var found = parsed
-      parsed = []
-      let result = Result { () throws(WireError) in try parser.feed(chunk, into: &found) }
-      form = .events(parser)
-      try take(found, into: &events)
-      found.removeAll(keepingCapacity: true)
-      parsed = found
-      try result.get()
+      defer { form = .events(parser) }
+      try parser.feed(chunk) { (name, data) throws(WireError) in
+        try take(name, data, into: &events)
+      }
     case .json, .page:
       body.append(contentsOf: chunk)
       if body.count > Self.maxBody {
@@ -73,9 +79,7 @@ struct ChatStreamDecoder {
       try takeJSON(into: &events)
       return
     case .events(var parser):
-      var found: [SSEEvent] = []
-      try parser.finish(into: &found)
-      try take(found, into: &events)
+      try parser.finish { (name, data) throws(WireError) in try take(name, data, into: &events) }
     }
     guard !isDone && !hasFinishReason else { return }
     if let strangeHead {
@@ -105,27 +109,19 @@ struct ChatStreamDecoder {
   // MARK: - Event streams
 
   private mutating func take(
-    _ found: [SSEEvent], into events: inout [ChatEvent]
+    _ name: String, _ data: UnsafeBufferPointer<UInt8>, into events: inout [ChatEvent]
   ) throws(WireError) {
-    for event in found {
-      if isDone { return }
-      try take(event, into: &events)
-    }
-  }
-
-  private mutating func take(
-    _ event: SSEEvent, into events: inout [ChatEvent]
-  ) throws(WireError) {
-    if event.name == "error" { throw failure.error(midstream: event.data) }
-    if event.data.elementsEqual("[DONE]".utf8) {
+    if isDone { return }
+    if name == "error" { throw failure.error(midstream: Array(data)) }
+    if data.first == UInt8(ascii: "["), data.elementsEqual("[DONE]".utf8) {
       isDone = true
       return
     }
-    let chunk: JSONValue
+    let chunk: ChatChunk
     do throws(JSONError) {
-      chunk = try JSONValue(parsing: event.data)
+      chunk = try ChatChunk(data, .delta, wantsNames: details.members.isEmpty)
     } catch {
-      let text = String(decoding: event.data, as: UTF8.self).trimmingASCIIWhitespace()
+      let text = String(decoding: data, as: UTF8.self).trimmingASCIIWhitespace()
       // Some gateways wrap comments in data lines.
       if text.isEmpty || text.hasPrefix(":") { return }
       if text == "[DONE]" {
@@ -134,79 +130,49 @@ struct ChatStreamDecoder {
       }
       throw failure.error(unparsed: text, because: error)
     }
-    if ServerFailure.isError(chunk) { throw failure.error(midstream: event.data) }
-    takeChunk(chunk, choiceMember: "delta", into: &events)
+    if chunk.isError { throw failure.error(midstream: Array(data)) }
+    take(chunk, into: &events)
   }
 
   // MARK: - Chunks and completions
 
   private mutating func takeJSON(into events: inout [ChatEvent]) throws(WireError) {
-    let completion: JSONValue
+    let result = body.withUnsafeBufferPointer { bytes in
+      Result { () throws(JSONError) in try ChatChunk(bytes, .message, wantsNames: true) }
+    }
+    let completion: ChatChunk
     do throws(JSONError) {
-      completion = try JSONValue(parsing: body)
+      completion = try result.get()
     } catch {
       throw failure.invalid(
         "JSON that is none (at byte \(error.offset): \(error.message))", body: body)
     }
-    if ServerFailure.isError(completion) { throw failure.error(body: body) }
-    guard completion["choices"]?.arrayValue?.isEmpty == false else {
+    if completion.isError { throw failure.error(body: body) }
+    guard completion.choiceCount ?? 0 > 0 else {
       throw failure.invalid("JSON that is no completion", body: body)
     }
-    takeChunk(completion, choiceMember: "message", into: &events)
+    take(completion, into: &events)
   }
 
-  private mutating func takeChunk(
-    _ chunk: JSONValue, choiceMember: String, into events: inout [ChatEvent]
-  ) {
+  private mutating func take(_ chunk: ChatChunk, into events: inout [ChatEvent]) {
     // The first chunk names the model; timings come with the last.
-    if details.members.isEmpty {
-      for name in ["id", "model", "system_fingerprint"] {
-        if let value = chunk[name], !value.isNull { details[name] = value }
-      }
+    for (name, value) in chunk.names { details[name] = value }
+    if let timings = chunk.timings { details["timings"] = timings }
+    if let reasoning = chunk.reasoning { events.append(.reasoning(reasoning)) }
+    if let text = chunk.text { events.append(.text(text)) }
+    if let refusal = chunk.refusal { events.append(.refusal(refusal)) }
+    for call in chunk.toolCalls {
+      if let delta = toolCalls.route(call) { events.append(.toolCall(delta)) }
     }
-    if let timings = chunk["timings"], !timings.isNull { details["timings"] = timings }
-    let choices = chunk["choices"]?.arrayValue ?? []
-    // Only the first choice is asked for.
-    if let choice = choices.first(where: { ($0["index"]?.intValue ?? 0) == 0 }) {
-      let said = choice[choiceMember]
-      // vLLM renamed `reasoning_content` to `reasoning`; a server may send both with one text.
-      let reasoning = Self.text(said?["reasoning_content"]) ?? Self.text(said?["reasoning"])
-      if let reasoning { events.append(.reasoning(reasoning)) }
-      if let text = Self.text(said?["content"]) { events.append(.text(text)) }
-      if let refusal = Self.text(said?["refusal"]) { events.append(.refusal(refusal)) }
-      if let reason = choice["finish_reason"]?.stringValue, !reason.isEmpty, !hasFinishReason {
-        hasFinishReason = true
-        events.append(.finish(reason: reason))
-      }
+    if let reason = chunk.finishReason, !hasFinishReason {
+      hasFinishReason = true
+      events.append(.finish(reason: reason))
     }
-    if let usage = chunk["usage"], let counts = ChatUsage(usage) { events.append(.usage(counts)) }
-  }
-
-  /// A string, or the text parts of a list; nil when there is nothing.
-  private static func text(_ content: JSONValue?) -> String? {
-    switch content {
-    case .string(let text): return text.isEmpty ? nil : text
-    case .array(let parts):
-      let text = parts.compactMap { part -> String? in
-        if let text = part.stringValue { return text }
-        let type = part["type"]?.stringValue
-        return type == nil || type == "text" || type == "output_text"
-          ? part["text"]?.stringValue : nil
-      }.joined()
-      return text.isEmpty ? nil : text
-    default: return nil
+    if let counts = chunk.usage {
+      var total = usage ?? ChatUsage()
+      total.update(with: counts)
+      if total != usage { events.append(.usage(total)) }
+      usage = total
     }
-  }
-}
-
-extension ChatUsage {
-  /// nil when the value holds no count at all.
-  init?(_ usage: JSONValue) {
-    self.init(
-      promptTokens: usage["prompt_tokens"]?.intValue,
-      completionTokens: usage["completion_tokens"]?.intValue,
-      cachedPromptTokens: usage["prompt_tokens_details"]?["cached_tokens"]?.intValue,
-      reasoningTokens: usage["completion_tokens_details"]?["reasoning_tokens"]?.intValue)
-    if self == ChatUsage() { return nil }
   }
 }

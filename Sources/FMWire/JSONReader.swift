@@ -26,9 +26,134 @@ struct JSONReader {
     return value
   }
 
+  // MARK: - Reading what is wanted
+
+  /// Reads an object that is the whole text, member by member: `take` gets each name and must read
+  /// or skip its value. False when the text is no object; nothing is read then.
+  mutating func readTextMembers(
+    _ take: (inout JSONReader, JSONName) throws(JSONError) -> Void
+  ) throws(JSONError) -> Bool {
+    skipWhitespace()
+    guard peek() == UInt8(ascii: "{") else { return false }
+    try readMembers(take)
+    skipWhitespace()
+    if position < bytes.count {
+      throw JSONError(offset: position, message: "something follows the JSON value")
+    }
+    return true
+  }
+
+  /// The same for an object inside. False when the value is none; it is still to be read then.
+  mutating func readMembersIfObject(
+    _ take: (inout JSONReader, JSONName) throws(JSONError) -> Void
+  ) throws(JSONError) -> Bool {
+    guard peek() == UInt8(ascii: "{") else { return false }
+    try readMembers(take)
+    return true
+  }
+
+  /// Reads a list: `take` must read or skip each element. False as for an object.
+  mutating func readElementsIfArray(
+    _ take: (inout JSONReader) throws(JSONError) -> Void
+  ) throws(JSONError) -> Bool {
+    guard peek() == UInt8(ascii: "[") else { return false }
+    try enter()
+    skipWhitespace()
+    if peek() == UInt8(ascii: "]") {
+      leave()
+      return true
+    }
+    while true {
+      try take(&self)
+      if try endsAfterElement() { return true }
+    }
+  }
+
+  /// The string at hand; nil when the value is none, which is still to be read then.
+  mutating func readIfString() throws(JSONError) -> String? {
+    peek() == UInt8(ascii: "\"") ? try readString() : nil
+  }
+
+  /// Moves past `null`; false when the value is another, which is still to be read then.
+  mutating func readIfNull() throws(JSONError) -> Bool {
+    guard peek() == UInt8(ascii: "n") else { return false }
+    try readWord("null")
+    return true
+  }
+
+  /// Moves past a value of any kind, which is checked as any other and costs no memory.
+  mutating func skipValue() throws(JSONError) {
+    guard let byte = peek() else { throw endError() }
+    switch byte {
+    case UInt8(ascii: "{"):
+      try readMembers { (reader, _) throws(JSONError) in try reader.skipValue() }
+    case UInt8(ascii: "["):
+      _ = try readElementsIfArray { (reader) throws(JSONError) in try reader.skipValue() }
+    case UInt8(ascii: "\""): try skipString()
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try skipNumber()
+    default: _ = try readValue()
+    }
+  }
+
+  private mutating func readMembers(
+    _ take: (inout JSONReader, JSONName) throws(JSONError) -> Void
+  ) throws(JSONError) {
+    try enter()
+    skipWhitespace()
+    if peek() == UInt8(ascii: "}") {
+      leave()
+      return
+    }
+    while true {
+      let name = try readName()
+      try take(&self, name)
+      if try endsAfterMember() { return }
+    }
+  }
+
+  private mutating func readName() throws(JSONError) -> JSONName {
+    guard let byte = peek() else { throw endError() }
+    guard byte == UInt8(ascii: "\"") else {
+      throw JSONError(
+        offset: position, message: "expected a member's name in quotes, not \(Self.name(byte))")
+    }
+    let start = position + 1
+    try skipString()
+    let name = JSONName(UnsafeBufferPointer(rebasing: bytes[start..<(position - 1)]))
+    skipWhitespace()
+    try expect(UInt8(ascii: ":"), "':' after a member's name")
+    skipWhitespace()
+    return name
+  }
+
+  /// Moves past what follows a member: true at the object's end.
+  private mutating func endsAfterMember() throws(JSONError) -> Bool {
+    skipWhitespace()
+    guard let next = peek() else { throw endError() }
+    if next == UInt8(ascii: "}") {
+      leave()
+      return true
+    }
+    try expect(UInt8(ascii: ","), "',' or '}' after a member")
+    skipWhitespace()
+    return false
+  }
+
+  private mutating func endsAfterElement() throws(JSONError) -> Bool {
+    skipWhitespace()
+    guard let next = peek() else { throw endError() }
+    if next == UInt8(ascii: "]") {
+      leave()
+      return true
+    }
+    try expect(UInt8(ascii: ","), "',' or ']' after an element")
+    skipWhitespace()
+    return false
+  }
+
   // MARK: - Values
 
-  private mutating func readValue() throws(JSONError) -> JSONValue {
+  mutating func readValue() throws(JSONError) -> JSONValue {
     guard let byte = peek() else { throw endError() }
     switch byte {
     case UInt8(ascii: "{"): return try readObject()
@@ -69,14 +194,7 @@ struct JSONReader {
       try expect(UInt8(ascii: ":"), "':' after a member's name")
       skipWhitespace()
       object.members.append((name: name, value: try readValue()))
-      skipWhitespace()
-      guard let next = peek() else { throw endError() }
-      if next == UInt8(ascii: "}") {
-        leave()
-        return .object(object)
-      }
-      try expect(UInt8(ascii: ","), "',' or '}' after a member")
-      skipWhitespace()
+      if try endsAfterMember() { return .object(object) }
     }
   }
 
@@ -90,14 +208,7 @@ struct JSONReader {
     }
     while true {
       elements.append(try readValue())
-      skipWhitespace()
-      guard let next = peek() else { throw endError() }
-      if next == UInt8(ascii: "]") {
-        leave()
-        return .array(elements)
-      }
-      try expect(UInt8(ascii: ","), "',' or ']' after an element")
-      skipWhitespace()
+      if try endsAfterElement() { return .array(elements) }
     }
   }
 
@@ -114,6 +225,12 @@ struct JSONReader {
 
   private mutating func readNumber() throws(JSONError) -> JSONNumber {
     let start = position
+    try skipNumber()
+    return JSONNumber(
+      uncheckedLiteral: String(decoding: bytes[start..<position], as: UTF8.self))
+  }
+
+  private mutating func skipNumber() throws(JSONError) {
     if peek() == UInt8(ascii: "-") { position += 1 }
     if peek() == UInt8(ascii: "0") {
       position += 1
@@ -132,8 +249,6 @@ struct JSONReader {
       if peek() == UInt8(ascii: "+") || peek() == UInt8(ascii: "-") { position += 1 }
       try readDigits()
     }
-    let literal = String(decoding: bytes[start..<position], as: UTF8.self)
-    return JSONNumber(uncheckedLiteral: literal)
   }
 
   private mutating func readDigits() throws(JSONError) {
@@ -156,13 +271,28 @@ struct JSONReader {
     }
     var text = [UInt8](bytes[start..<position])
     while bytes[position] == UInt8(ascii: "\\") {
-      try readEscape(into: &text)
+      let scalar = try readEscape()
+      if scalar.isASCII {
+        text.append(UInt8(scalar.value))
+      } else {
+        text.append(contentsOf: UTF8.encode(scalar)!)
+      }
       let runStart = position
       try skipPlain()
       text.append(contentsOf: bytes[runStart..<position])
     }
     position += 1
     return String(decoding: text, as: UTF8.self)
+  }
+
+  private mutating func skipString() throws(JSONError) {
+    position += 1
+    try skipPlain()
+    while bytes[position] == UInt8(ascii: "\\") {
+      _ = try readEscape()
+      try skipPlain()
+    }
+    position += 1
   }
 
   /// Moves to the quote or backslash that ends a run of plain, valid UTF-8.
@@ -225,18 +355,19 @@ struct JSONReader {
     return length
   }
 
-  private mutating func readEscape(into text: inout [UInt8]) throws(JSONError) {
+  private mutating func readEscape() throws(JSONError) -> Unicode.Scalar {
     let start = position
     position += 1
     guard let byte = peek() else { throw endError() }
     position += 1
     switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
-    case UInt8(ascii: "b"): text.append(0x08)
-    case UInt8(ascii: "f"): text.append(0x0C)
-    case UInt8(ascii: "n"): text.append(0x0A)
-    case UInt8(ascii: "r"): text.append(0x0D)
-    case UInt8(ascii: "t"): text.append(0x09)
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"):
+      return Unicode.Scalar(byte)
+    case UInt8(ascii: "b"): return "\u{8}"
+    case UInt8(ascii: "f"): return "\u{C}"
+    case UInt8(ascii: "n"): return "\u{A}"
+    case UInt8(ascii: "r"): return "\u{D}"
+    case UInt8(ascii: "t"): return "\u{9}"
     case UInt8(ascii: "u"):
       var code = try readHex()
       if 0xD800...0xDBFF ~= code {
@@ -253,7 +384,7 @@ struct JSONReader {
       guard let scalar = Unicode.Scalar(code) else {
         throw JSONError(offset: start, message: "half of a surrogate pair")
       }
-      text.append(contentsOf: UTF8.encode(scalar)!)
+      return scalar
     default:
       throw JSONError(
         offset: position - 1, message: "no escape is written as a backslash and \(Self.name(byte))")

@@ -1,0 +1,83 @@
+/// Decides which call a piece belongs to, for servers agree on nothing there: `index` or `id` may be
+/// missing, come once or every time, be the same for two calls, start at 1, and a name may come
+/// after its arguments.
+struct ChatToolCallRouter {
+  private struct Call {
+    var id: String
+    /// Made up here; one that the server tells later takes its place.
+    var isMadeUp: Bool
+    var index: Int?
+    var name = ""
+    var arguments = ""
+  }
+
+  private var calls: [Call] = []
+  /// The call of the last piece.
+  private var current: Int?
+
+  /// nil for a value that is no object.
+  mutating func route(_ value: JSONValue) -> ChatToolCallDelta? {
+    guard case .object = value else { return nil }
+    // Some send the function's members without their object.
+    let function = value["function"]?.objectValue.map(JSONValue.object) ?? value
+    let id = value["id"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
+    let index = value["index"]?.intValue
+    let name = function["name"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
+    let arguments = Self.text(function["arguments"] ?? function["parameters"])
+
+    let place = place(id: id, index: index, name: name) ?? begin(id: id, index: index)
+    current = place
+    if let id, calls[place].isMadeUp {
+      calls[place].id = id
+      calls[place].isMadeUp = false
+    }
+    calls[place].arguments += arguments
+    var delta = ChatToolCallDelta(call: place, id: calls[place].id, arguments: arguments)
+    if let name, name != calls[place].name {
+      // A name in pieces comes before its arguments; a name that is told again is the same one.
+      let isRest = !calls[place].name.isEmpty && calls[place].arguments.isEmpty
+      calls[place].name = isRest ? calls[place].name + name : name
+      delta.name = calls[place].name
+    }
+    return delta
+  }
+
+  /// The call that is there already, if the piece continues one.
+  private func place(id: String?, index: Int?, name: String?) -> Int? {
+    if let id {
+      if let known = calls.firstIndex(where: { $0.id == id && !$0.isMadeUp }) { return known }
+      // A new id is a new call, unless it is the missing one of a call that has begun.
+      guard let begun = latest(index), calls[begun].isMadeUp else { return nil }
+      return name == nil || calls[begun].name.isEmpty || calls[begun].name == name ? begun : nil
+    }
+    guard let begun = index == nil ? current : latest(index) else { return nil }
+    // A name, where the call has one and its arguments are complete, begins another.
+    if name != nil, !calls[begun].name.isEmpty, !calls[begun].arguments.isEmpty,
+      (try? JSONValue(parsing: calls[begun].arguments)) != nil
+    {
+      return nil
+    }
+    return begun
+  }
+
+  /// The last call with that index.
+  private func latest(_ index: Int?) -> Int? {
+    guard let index else { return current }
+    return calls.lastIndex { $0.index == index }
+  }
+
+  private mutating func begin(id: String?, index: Int?) -> Int {
+    calls.append(
+      Call(id: id ?? "call_\(calls.count + 1)", isMadeUp: id == nil, index: index))
+    return calls.count - 1
+  }
+
+  /// Arguments come as JSON text, or as the object itself.
+  private static func text(_ arguments: JSONValue?) -> String {
+    switch arguments {
+    case nil, .null: ""
+    case .string(let text): text
+    case .some(let value): value.jsonText
+    }
+  }
+}
