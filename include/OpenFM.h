@@ -104,8 +104,9 @@ char *_Nonnull FMLastErrorCopyDetailsJSON(void);
 const char *_Nonnull FMVersion(void);
 
 /*
- * A JSON object that says how the library was built: version, picture formats, versions of the
- * linked libraries, HTTP features. Free with FMFreeString.
+ * What the library was built with and can do, as a JSON object: version, image_formats (those that it
+ * decodes), tls (the TLS library, or null), http2, unix_sockets, engine ({"command"} of the embedded
+ * engine that would be run, or null), linked (versions of libraries by name). Free with FMFreeString.
  */
 char *_Nonnull FMCopyBuildInfoJSON(void);
 

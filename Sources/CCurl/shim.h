@@ -83,6 +83,11 @@ static inline CURLMcode fm_multi_set_timer_callback(CURLM *multi, fm_timer_callb
 /* The result is in a union. */
 static inline CURLcode fm_message_result(const CURLMsg *message) { return message->data.result; }
 
+/* Of the libcurl that is linked; never NULL. */
+static inline const curl_version_info_data *fm_version_info(void) {
+  return curl_version_info(CURLVERSION_NOW);
+}
+
 /* Macros that Swift does not import. */
 static const size_t fm_write_pause = CURL_WRITEFUNC_PAUSE;
 static const size_t fm_read_abort = CURL_READFUNC_ABORT;

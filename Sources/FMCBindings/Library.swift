@@ -24,7 +24,9 @@ public func fmStatusName(_ code: Int32) -> UnsafePointer<CChar> {
 public func fmVersion() -> UnsafePointer<CChar> { version }
 
 @_cdecl("FMCopyBuildInfoJSON")
-public func fmCopyBuildInfoJSON() -> UnsafeMutablePointer<CChar> { copyString(BuildInfo.json) }
+public func fmCopyBuildInfoJSON() -> UnsafeMutablePointer<CChar> {
+  copyString(BuildInfo.json.jsonText)
+}
 
 @_cdecl("FMLastErrorCode")
 public func fmLastErrorCode() -> Int32 { LastError.current?.status.rawValue ?? 0 }

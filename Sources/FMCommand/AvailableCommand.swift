@@ -20,6 +20,7 @@ struct AvailableCommand {
     var object = JSONObject([("available", .bool(explanation == nil))])
     object.members += description.json.objectValue?.members ?? []
     if let explanation { object["explanation"] = .string(explanation) }
+    object["build"] = BuildInfo.json
     return JSONValue.object(object).jsonText
   }
 

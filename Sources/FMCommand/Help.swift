@@ -68,7 +68,8 @@ enum Help {
 
     JSON: {"available", "kind": "chat-completions", "engine" or "unavailable", "explanation" when
     unavailable, and what applies of "model", "base_url", "model_path", "mmproj_path", "engine",
-    "context_size"}.
+    "context_size"}, with "build": {"version", "image_formats", "tls", "http2", "unix_sockets",
+    "engine", "linked"}, which is what this fm was built with and can do.
 
     \(environment)
 

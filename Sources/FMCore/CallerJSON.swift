@@ -306,14 +306,3 @@ package enum EngineDefaults {
     EngineDiscovery.setDefaults(command: command, modelPath: modelPath)
   }
 }
-
-/// How the library was built.
-package enum BuildInfo {
-  package static var json: String {
-    let value: JSONValue = [
-      "version": .string(openFMVersion),
-      "image_formats": .array(ImageFormat.allCases.map { .string($0.rawValue) }),
-    ]
-    return value.jsonText
-  }
-}

@@ -93,6 +93,19 @@ public enum EngineDiscovery {
     }
   }
 
+  /// The command that would run the embedded engine, whether or not there is a model; nil = none.
+  public static func command(
+    environment: [String: String] = ProcessEnvironment.current
+  ) -> Result<[String]?, EngineUnavailable> {
+    do throws(EngineUnavailable) {
+      let given = defaults.withLock { $0 }
+      return .success(
+        try command(EngineSettings(environment: environment), default: given.command))
+    } catch {
+      return .failure(error)
+    }
+  }
+
   private static func command(
     _ settings: EngineSettings, default given: [String]?
   ) throws(EngineUnavailable) -> [String]? {

@@ -1,6 +1,7 @@
 """What the release library exports, what it needs, and that it runs where no Swift is."""
 
 import ctypes
+import json
 import re
 import shutil
 import subprocess
@@ -45,11 +46,51 @@ def test_soname_and_needed(library):
         "libspng.so.0",
         "libzimg.so.2",
         "libexif.so.12",
-        "libcurl.so.4",
-        "libcrypto.so.3",
         "libz.so.1",
     }
     assert set(needed) - system - known == set()
+
+
+def test_tls_and_the_transport_are_linked_in(library):
+    """A private OpenSSL and libcurl: the host's may be missing, or another version."""
+    needed = run("readelf", "-d", "-W", library)
+    assert not re.search(r"libcurl|libssl|libcrypto|nghttp2", needed)
+    lib = ctypes.CDLL(str(library))
+    lib.FMCopyBuildInfoJSON.restype = ctypes.c_char_p
+    told = json.loads(lib.FMCopyBuildInfoJSON())
+    assert told["tls"].startswith("OpenSSL/3.")
+    assert told["http2"] is True
+    assert told["unix_sockets"] is True
+    assert set(told["linked"]) >= {"curl", "nghttp2", "openssl", "swift"}
+
+
+def test_needs_no_newer_glibc_than_the_wheel_promises(library):
+    """2.34 is that of RHEL 9; Debian 12, where this is built, has 2.36."""
+    versions = re.findall(r"GLIBC_2\.(\d+)", run("objdump", "-T", library))
+    assert max(int(minor) for minor in versions) <= 34
+
+
+def test_the_hosts_openssl_configuration_is_not_read(library, tmp_path):
+    """A configuration that would fail any OpenSSL that reads it."""
+    config = tmp_path / "openssl.cnf"
+    config.write_text(
+        "openssl_conf = start\n[start]\nproviders = list\n[list]\nmissing = section\n"
+        "[section]\nmodule = /nonexistent/provider.so\nactivate = 1\n"
+    )
+    trace = tmp_path / "trace"
+    code = (
+        "import ctypes, sys; lib = ctypes.CDLL(sys.argv[1]); "
+        "lib.FMCopyBuildInfoJSON.restype = ctypes.c_char_p; lib.FMCopyBuildInfoJSON(); "
+        "lib.FMImageInspect.restype = ctypes.c_bool; info = ctypes.create_string_buffer(256); "
+        "assert lib.FMImageInspect(sys.argv[2].encode(), 0, info, None, None)"
+    )
+    picture = Path(__file__).resolve().parents[2] / "Examples/photos/waterfall-orientation-6.jpg"
+    command = [sys.executable, "-I", "-c", code, library, picture]
+    environment = {"PATH": "/usr/bin:/bin", "OPENSSL_CONF": str(config)}
+    run(*command, env=environment)
+    if shutil.which("strace"):
+        run("strace", "-f", "-o", trace, "-e", "trace=openat", *command, env=environment)
+        assert "openssl.cnf" not in trace.read_text()
 
 
 def test_all_it_needs_is_found_outside_the_toolchain(library):

@@ -15,7 +15,7 @@ ALLOWED = {
     "FMWire": {"CCurl", "CLinux", "CCrypto"},
     "FMCore": {"FMImaging", "FMWire", "CLinux", "CCrypto"},
     "FMCommand": {"FMCore", "FMImaging", "FMWire", "CLinux"},
-    "FMCBindings": {"FMCommand", "FMCore", "FMImaging", "FMWire", "CLinux"},
+    "FMCBindings": {"FMCommand", "FMCore", "FMImaging", "FMWire", "CLinux", "CRelease"},
 }
 SYSTEM = {"Glibc", "Musl", "Synchronization", "Swift", "_Concurrency"}
 # Lower ones know nothing of higher ones.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,16 +67,28 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def make_wheel(source: Path, folder: Path, *options: object, **more: str) -> Path:
+    """With the environment's own tools: what is asked for is that of scripts/requirements.txt."""
+    run(
+        *[sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"],
+        *["--no-index", source, "-w", folder, *options],
+        **more,
+    )
+    (made,) = folder.iterdir()
+    return made
+
+
 @pytest.fixture(scope="module")
 def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     before = untouched(source)
-    run(
-        *[sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", source, "-w", folder],
+    made = make_wheel(
+        source,
+        folder,
         *["--config-settings", f"prebuilt-library={LIBRARY}"],
+        SOURCE_DATE_EPOCH="1700000000",
     )
     assert untouched(source) == before, "building left something in the source tree"
-    (made,) = folder.iterdir()
     return made
 
 
@@ -88,16 +102,20 @@ def backend_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_wheel_is_of_the_platform_and_of_no_python(wheel: Path) -> None:
-    assert wheel.name.startswith("openfm-0.1.0-py3-none-linux_")
+    # glibc 2.34 and later: Debian 12, Ubuntu 22.04, RHEL 9.
+    assert wheel.name == "openfm-0.1.0-py3-none-manylinux_2_34_x86_64.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         described = archive.read("openfm-0.1.0.dist-info/WHEEL").decode()
         metadata = archive.read("openfm-0.1.0.dist-info/METADATA").decode()
     assert "Root-Is-Purelib: false" in described
-    assert "Tag: py3-none-linux_" in described
-    assert "Provides-Extra: local" in metadata
-    assert "Requires-Dist: xllamacpp; extra == 'local'" in metadata.replace('"', "'")
-    assert "Requires-Dist" not in metadata.replace("Requires-Dist: xllamacpp", "")
+    assert "Tag: py3-none-manylinux_2_34_x86_64" in described
+    extras = re.findall(r"^Provides-Extra: (.*)$", metadata, re.M)
+    assert set(extras) == {"heif", "local", "notebook"}
+    # Nothing but extras: the base needs no other package.
+    needed = re.findall(r"^Requires-Dist: (.*)$", metadata, re.M)
+    assert [line for line in needed if "extra ==" not in line] == []
+    assert any(line.startswith("xllamacpp") for line in needed)
     assert {
         "openfm/__init__.py",
         "openfm/py.typed",
@@ -109,16 +127,104 @@ def test_a_wheel_is_of_the_platform_and_of_no_python(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("Tests", "Sources", "models"))]
 
 
+def test_a_wheel_is_small(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        unpacked = sum(member.file_size for member in archive.infolist())
+    assert wheel.stat().st_size <= 9_000_000
+    assert unpacked <= 25_000_000
+
+
+def test_auditwheel_agrees_with_the_tag(wheel: Path) -> None:
+    shown = run(sys.executable, "-m", "auditwheel", "show", wheel)
+    assert 'platform tag to "manylinux_2_34_x86_64"' in " ".join(shown.split())
+    # What is left to the machine is the manylinux set, without a libcurl or an OpenSSL.
+    with zipfile.ZipFile(wheel) as archive:
+        gathered = {name for name in archive.namelist() if name.startswith("openfm.libs/")}
+    assert gathered
+    assert not [name for name in gathered if re.search(r"curl|ssl|crypto|stdc|swift", name)]
+
+
+def test_a_wheel_tells_what_it_carries(wheel: Path) -> None:
+    """A bill of materials, and a licence for each library that is carried along."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        bill = json.loads(archive.read("openfm-0.1.0.dist-info/sboms/openfm.cdx.json"))
+        metadata = archive.read("openfm-0.1.0.dist-info/METADATA").decode()
+        licences = {
+            name: archive.read(name).decode()
+            for name in names
+            if name.startswith("openfm-0.1.0.dist-info/licenses/")
+        }
+    assert bill["bomFormat"] == "CycloneDX"
+    parts = {part["name"]: part for part in bill["components"]}
+    assert {"curl", "nghttp2", "openssl", "swift"} <= set(parts)
+    assert all(part["version"] and part["purl"] and part["licenses"] for part in parts.values())
+    references = [part["bom-ref"] for part in bill["components"]]
+    assert len(set(references)) == len(references)
+    assert bill["dependencies"][0]["dependsOn"] == references
+
+    gathered = [name for name in names if name.startswith("openfm.libs/")]
+    packaged = [part for part in parts.values() if part["purl"].startswith("pkg:deb/")]
+    assert len(packaged) == len(gathered), (gathered, packaged)
+    listed = set(re.findall(r"^License-File: (.*)$", metadata, re.M))
+    assert listed == {name.partition("/licenses/")[2] for name in licences}
+    for part in packaged:
+        assert len(licences[f"openfm-0.1.0.dist-info/licenses/libraries/{part['name']}.txt"]) > 500
+    for name in ("curl", "nghttp2", "openssl", "swift"):
+        assert f"openfm-0.1.0.dist-info/licenses/licenses/{name}.txt" in licences
+
+
 def test_the_same_tree_gives_the_same_wheel(source: Path, wheel: Path, tmp_path: Path) -> None:
-    run(
-        *[sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", source, "-w", tmp_path],
+    """Every byte, whatever the day, the folder and the umask."""
+    elsewhere = tmp_path / "another place"
+    shutil.copytree(source, elsewhere)
+    again = make_wheel(
+        elsewhere,
+        tmp_path / "out",
         OPENFM_PREBUILT_LIBRARY=str(LIBRARY),
+        SOURCE_DATE_EPOCH="1700000000",
+        TZ="Asia/Tokyo",
     )
-    (again,) = tmp_path.iterdir()
-    with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:
-        assert one.read("openfm-0.1.0.dist-info/RECORD") == other.read(
-            "openfm-0.1.0.dist-info/RECORD"
-        )
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
+    with zipfile.ZipFile(again) as archive:
+        assert {member.date_time for member in archive.infolist()} == {(2023, 11, 14, 22, 13, 20)}
+
+
+def test_a_build_front_end_makes_the_wheel_from_the_sdist(source: Path, tmp_path: Path) -> None:
+    """`python -m build`: the sdist, and from it, in another folder, the wheel."""
+    run(
+        *[sys.executable, "-m", "build", "-q", "--no-isolation", "--skip-dependency-check"],
+        *[f"-Cprebuilt-library={LIBRARY}", "-o", tmp_path, source],
+    )
+    assert {path.suffix for path in tmp_path.iterdir()} == {".whl", ".gz"}
+
+
+def pythons() -> list[str]:
+    """The other Pythons of this machine that a wheel is for."""
+    found = []
+    roots = [Path(name) for name in os.environ.get("PATH", "").split(os.pathsep)]
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    roots += [folder / "bin" for folder in sorted(versions.glob("3.*"))]
+    for minor in range(10, 15):
+        if minor == sys.version_info.minor:
+            continue
+        for folder in roots:
+            program = folder / f"python3.{minor}"
+            works = program.exists() and subprocess.run([program, "-V"], capture_output=True)
+            if works and works.returncode == 0:
+                found.append(str(program))
+                break
+    return found
+
+
+@pytest.mark.parametrize("python", pythons() or [sys.executable])
+def test_a_wheel_works_on_every_python(wheel: Path, tmp_path: Path, python: str) -> None:
+    """Unpacked as `pip install --target` does, by a Python that has nothing else."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    told = run(python, "-I", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {CHECK}")
+    assert told.split()[2] == "0.1.0"
 
 
 def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
@@ -238,6 +344,27 @@ def test_what_is_missing_is_one_sentence(source: Path, tmp_path: Path) -> None:
 
     done = hook(source, f"{{'prebuilt-library': {str(LIBRARY)!r}}}", CC="no-such-cc -O2")
     assert "no C compiler: no-such-cc" in sentence(done)
+
+
+def test_bad_settings_are_one_sentence(source: Path, backend_python: Path) -> None:
+    done = hook(source, "{'build-type': 'fast'}")
+    assert "build-type is 'fast'" in sentence(done)
+    done = hook(source, "{'linker-flags': '-L \"x'}")
+    assert "linker-flags is no list of words" in sentence(done)
+    # A Python without the tools that gather the libraries.
+    code = (
+        "import build_backend; build_backend.build_wheel('/nonexistent', "
+        f"{{'prebuilt-library': {str(LIBRARY)!r}}})"
+    )
+    done = subprocess.run(
+        [backend_python, "-c", code],
+        cwd=source,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "auditwheel>=" in sentence(done)
 
 
 @pytest.mark.skipif(Path("/opt/swift/usr/bin/swift").exists(), reason="Swift is in its usual place")

@@ -1,0 +1,1 @@
+/* What only the release library has; nothing to call. See openssl.c and glibc.c. */
