@@ -13,14 +13,14 @@ A wheel holds, beside the Python files:
     (scripts) fm                          the command; no Python starts with it
     (dist-info) licenses/, sboms/         of the above and of what is linked into the library
 
-What the library needs, and from which version of glibc on, auditwheel reads from the library itself;
+What the library needs, and from which version of glibc on, auditwheel reads from the binary itself;
 the wheel's platform tag is what it says.
 
 Config settings (``pip install --config-settings NAME=VALUE``) and environment variables:
     prebuilt-library, OPENFM_PREBUILT_LIBRARY   path of a libFoundationModels.so; no Swift is needed
-    build-type, OPENFM_BUILD_TYPE               "release", or "debug": quick to build, for this machine
-                                                alone, since it needs the Swift toolchain to run
-    linker-flags, OPENFM_LINKER_FLAGS           flags for the library's link, e.g. "-L/opt/lib -z now"
+    build-type, OPENFM_BUILD_TYPE               "release", or "debug": quick to build, for this
+                                                machine alone, since it needs the toolchain to run
+    linker-flags, OPENFM_LINKER_FLAGS           for the library's link, e.g. "-L/opt/lib -z now"
 SOURCE_DATE_EPOCH dates the members of a wheel, which are of 1980 otherwise: the same tree and tools
 give the same bytes.
 
@@ -219,7 +219,7 @@ def _setting(config_settings: Settings, name: str) -> str | None:
 
 
 def _library(config_settings: Settings) -> tuple[Path, bool]:
-    """The library - the prebuilt one that is named, else built now - and whether it is a release."""
+    """The library - the prebuilt one, else built now - and whether it is a release."""
     if sys.platform != "linux":
         _fail(f"it runs on Linux only so far, and this is {sys.platform}")
     kind = _setting(config_settings, "build-type") or "release"
@@ -360,7 +360,7 @@ _LINKED = {
 
 
 def _add_papers(files: dict[str, bytes], pure: Path, library: Path) -> None:
-    """Adds the licences of the gathered libraries and one bill of materials of all that is carried."""
+    """Adds the licences of the gathered libraries, and one bill of materials of all there is."""
     name, version = pure.name.split("-")[:2]
     info = f"{name}-{version}.dist-info"
     found = files.pop(f"{info}/sboms/auditwheel.cdx.json", None)

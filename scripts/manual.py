@@ -2,9 +2,9 @@
 
     python scripts/manual.py FM FOLDER
 
-writes FOLDER/man/man1/fm.1, FOLDER/bash-completion/completions/fm, FOLDER/zsh/site-functions/_fm and
-FOLDER/fish/vendor_completions.d/fm.fish. The program is the only source: a new command or option is in
-all four without a change here.
+writes man/man1/fm.1, bash-completion/completions/fm, zsh/site-functions/_fm and
+fish/vendor_completions.d/fm.fish in FOLDER. The program is the only source: a new command or option
+is in all four without a change here.
 """
 
 from __future__ import annotations
@@ -111,7 +111,11 @@ def man_page(overview: Topic, commands: list[Topic], version: str) -> str:
     for line in overview.usage:
         lines += [".nf", roff(re.sub(r"\s{2,}.*", "", line)), ".fi"]
     lines += [".SH DESCRIPTION", roff(overview.summary)]
-    sections = {"Environment:": "ENVIRONMENT", "Exit codes:": "EXIT STATUS", "Examples:": "EXAMPLES"}
+    sections = {
+        "Environment:": "ENVIRONMENT",
+        "Exit codes:": "EXIT STATUS",
+        "Examples:": "EXAMPLES",
+    }
     last: list[str] = []
     shared = set()
     for text in overview.paragraphs:
@@ -164,7 +168,7 @@ def bash(commands: list[Topic]) -> str:
         )
         case = [f"    {command.name})", '      case "$previous" in']
         if files:
-            case.append(f'        {files}) mapfile -t COMPREPLY < <(compgen -f -- "$current"); return ;;')
+            case.append(f"        {files}) list -f; return ;;")
         if others:
             case.append(f"        {others}) return ;;")
         case += ["      esac", f'      words="{words}" ;;']
@@ -176,19 +180,20 @@ def bash(commands: list[Topic]) -> str:
         [
             "# bash completion for fm",
             "_fm() {",
+            '  list() { mapfile -t COMPREPLY < <(compgen "$@" -- "${COMP_WORDS[COMP_CWORD]}"); }',
             '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"',
             '  local words=""',
             "  COMPREPLY=()",
             '  if [ "$COMP_CWORD" = 1 ] || [ "$COMP_CWORD $previous" = "2 help" ]; then',
-            f'    mapfile -t COMPREPLY < <(compgen -W "{names} --help --version" -- "$current")',
+            f'    list -W "{names} --help --version"',
             "    return",
             "  fi",
             '  case "${COMP_WORDS[1]}" in',
             *cases,
             "  esac",
             '  case "$current" in',
-            '    -*) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;',
-            '    *) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;',
+            '    -*) list -W "$words" ;;',
+            "    *) list -f ;;",
             "  esac",
             "}",
             "complete -o filenames -F _fm fm",

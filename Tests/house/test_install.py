@@ -1,0 +1,263 @@
+"""What scripts/install and scripts/package-deb lay out, as programmers, shells and dpkg use it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+#include <FoundationModels.h>
+#include <OpenFM.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  FMImageInfo info;
+  if (argc > 1 && !FMImageInspect(argv[1], 0, &info, NULL, NULL)) {
+    puts(FMLastErrorDescription());
+    return 1;
+  }
+  printf("%s %d\\n", FMVersion(), argc > 1 ? info.orientation : 0);
+  return 0;
+}
+"""
+PHOTO = ROOT / "Examples/photos/waterfall-orientation-6.jpg"
+
+
+def run(*command, **options):
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, **options
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment(**more):
+    """Nothing that would find the build instead of what is installed."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("OPENFM_", "LD_", "PKG_"))}
+    return {**kept, **more}
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("install") / "a place"
+    run(ROOT / "scripts/install", "--prefix", folder, env=environment())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def staged(tmp_path_factory):
+    """As a packager does: laid under another root than it will lie in, with its own libdir."""
+    root = tmp_path_factory.mktemp("staged")
+    run(
+        *[ROOT / "scripts/install", "--prefix=/usr", "--libdir=lib/here", "--system-libraries"],
+        env=environment(DESTDIR=str(root)),
+    )
+    return root
+
+
+def test_a_program_builds_and_runs_with_pkg_config(prefix, tmp_path):
+    """`cc app.c $(pkg-config --cflags --libs FoundationModels)`, and nothing else."""
+    plain = tmp_path / "prefix"
+    plain.symlink_to(prefix)  # pkg-config quotes blanks for a shell, which is not what is tested
+    text = (prefix / "lib/pkgconfig/FoundationModels.pc").read_text()
+    folder = tmp_path / "pkgconfig"
+    folder.mkdir()
+    (folder / "FoundationModels.pc").write_text(text.replace(str(prefix), str(plain)))
+    (tmp_path / "app.c").write_text(PROGRAM)
+    run(
+        *["sh", "-ec", "cc app.c -o app $(pkg-config --cflags --libs FoundationModels)"],
+        cwd=tmp_path,
+        env=environment(PKG_CONFIG_PATH=str(folder)),
+    )
+    assert run(tmp_path / "app", PHOTO, env={}) == "0.1.0 6\n"
+    version = run(
+        *["pkg-config", "--modversion", "FoundationModels"],
+        env=environment(PKG_CONFIG_PATH=str(folder)),
+    )
+    assert version == "0.1.0\n"
+
+
+def test_the_command_runs_where_it_lies_and_when_moved(prefix, tmp_path):
+    assert "0.1.0" in run(prefix / "bin/fm", "--version", env={})
+    moved = tmp_path / "moved"
+    shutil.copytree(prefix, moved, symlinks=True)
+    assert "0.1.0" in run(moved / "bin/fm", "--version", env={})
+
+
+def test_all_that_is_needed_beyond_the_system_comes_along(prefix):
+    shown = run("ldd", prefix / "lib/libFoundationModels.so.1", env={"PATH": "/usr/bin:/bin"})
+    found = dict(re.findall(r"^\s*(\S+) => (\S+)", shown, re.M))
+    outside = {name for name, path in found.items() if not Path(path).is_relative_to(prefix)}
+    assert outside == {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1"}
+    papers = {path.stem for path in (prefix / "share/doc/openfm/libraries").iterdir()}
+    assert len(papers) == len(list((prefix / "lib/openfm").iterdir()))
+
+
+def test_a_staged_install_names_the_final_place(staged):
+    text = (staged / "usr/lib/here/pkgconfig/FoundationModels.pc").read_text()
+    assert "prefix=/usr\n" in text and str(staged) not in text
+    assert "rpath" not in text
+    library = staged / "usr/lib/here/libFoundationModels.so.1"
+    assert not re.search(r"R(UN)?PATH", run("readelf", "-d", library))
+    assert not re.search(r"R(UN)?PATH", run("readelf", "-d", staged / "usr/bin/fm"))
+    assert not (staged / "usr/lib/here/openfm").exists()
+
+
+def test_cmake_finds_it(prefix, tmp_path):
+    if shutil.which("cmake") is None:
+        pytest.skip("no cmake")
+    (tmp_path / "app.c").write_text(PROGRAM)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(app C)\n"
+        "find_package(FoundationModels 0.1 REQUIRED)\nadd_executable(app app.c)\n"
+        "target_link_libraries(app PRIVATE FoundationModels::FoundationModels)\n"
+    )
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", tmp_path / "out")
+    assert run(tmp_path / "out/app", PHOTO, env={}) == "0.1.0 6\n"
+
+
+# ---- The manual and the completions
+
+
+def options_of(prefix):
+    """Every command of `fm help` with its long options."""
+    overview = run(prefix / "bin/fm", "help")
+    names = set(re.findall(r"^  fm ([a-z]\S*)", overview, re.M)) - {"help"}
+    return {
+        name: set(
+            re.findall(r"^  (?:-\w, |    )(--[\w-]+)", run(prefix / "bin/fm", "help", name), re.M)
+        )
+        for name in names
+    }
+
+
+def test_the_manual_tells_all_that_the_help_tells(prefix):
+    page = prefix / "share/man/man1/fm.1"
+    text = page.read_text().replace("\\-", "-")
+    for command, options in options_of(prefix).items():
+        assert options and f"fm {command}" in text
+        for option in options:
+            assert option in text, (command, option)
+    if shutil.which("man"):
+        shown = subprocess.run(
+            ["man", "--warnings", "-E", "UTF-8", "-l", page], capture_output=True, text=True
+        )
+        assert (shown.returncode, shown.stderr) == (0, "")
+        for title in ("NAME", "SYNOPSIS", "COMMANDS", "ENVIRONMENT", "EXIT STATUS"):
+            assert re.search(rf"^{title}$", shown.stdout, re.M), title
+
+
+def completed(prefix, *words):
+    """What bash offers after those words."""
+    script = (
+        f". '{prefix}/share/bash-completion/completions/fm'; "
+        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _fm; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    return set(run("bash", "-c", script, "bash", *words).split("\n")) - {""}
+
+
+def test_bash_completes_commands_options_and_files(prefix, tmp_path, monkeypatch):
+    commands = options_of(prefix)
+    assert completed(prefix, "fm", "") == {*commands, "help", "--help", "--version"}
+    for command, options in commands.items():
+        assert options <= completed(prefix, "fm", command, "--")
+    (tmp_path / "a photo.jpg").touch()
+    monkeypatch.chdir(tmp_path)
+    assert completed(prefix, "fm", "respond", "--image", "a") == {"a photo.jpg"}
+    assert completed(prefix, "fm", "respond", "--model", "") == set()
+
+
+@pytest.mark.parametrize(
+    ("shell", "file"),
+    [("zsh", "zsh/site-functions/_fm"), ("fish", "fish/vendor_completions.d/fm.fish")],
+)
+def test_other_shells_read_their_completions(prefix, shell, file):
+    text = (prefix / "share" / file).read_text()
+    for options in options_of(prefix).values():
+        for option in options:
+            assert option.removeprefix("--") in text
+    if shutil.which(shell):
+        run(shell, "-n", prefix / "share" / file)
+
+
+# ---- The Debian package
+
+
+def test_a_debian_package_installs_and_goes_away(tmp_path):
+    if not all(map(shutil.which, ["dpkg-deb", "dpkg-shlibdeps"])):
+        pytest.skip("no Debian")
+    run(ROOT / "scripts/package-deb", tmp_path, env=environment(SOURCE_DATE_EPOCH="1700000000"))
+    (package,) = tmp_path.glob("openfm_0.1.0_*.deb")
+    fields = run("dpkg-deb", "--field", package)
+    depends = re.search(r"^Depends: (.*)$", fields, re.M)[1]
+    # What the binaries need, and nothing of the build.
+    assert "libc6" in depends and "libjpeg62-turbo" in depends
+    assert not re.search(r"curl|ssl|swift", depends)
+    listed = {line.split()[-1] for line in run("dpkg-deb", "--contents", package).splitlines()}
+    assert {
+        "./usr/bin/fm",
+        "./usr/include/openfm/OpenFM.h",
+        "./usr/share/man/man1/fm.1.gz",
+    } <= listed
+    owners = {line.split()[1] for line in run("dpkg-deb", "--contents", package).splitlines()}
+    assert owners == {"root/root"}
+
+    if os.geteuid() != 0:
+        pytest.skip("dpkg installs as root only")
+    # A dpkg database of its own; dependencies are the machine's affair.
+    root = tmp_path / "root"
+    (root / "var/lib/dpkg/info").mkdir(parents=True)
+    (root / "var/lib/dpkg/updates").mkdir()
+    (root / "var/lib/dpkg/status").touch()
+    before = set(root.rglob("*"))
+    dpkg = ["dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless"]
+    run(*dpkg, "--install", package)
+    library = next(root.rglob("libFoundationModels.so.1"))
+    assert "0.1.0" in run(
+        root / "usr/bin/fm", "--version", env={"LD_LIBRARY_PATH": str(library.parent)}
+    )
+    run(*dpkg, "--purge", "openfm")
+    left = {path for path in set(root.rglob("*")) - before if "var/lib/dpkg" not in str(path)}
+    assert left - {root / "var", root / "etc"} == set() or all(path.is_dir() for path in left)
+    assert not (root / "usr/bin/fm").exists()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        [ROOT / "scripts/install", "--prefix", tmp_path / "file"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "cannot write to" in done.stderr.splitlines()[-1]
+
+
+def test_runs_with_nothing_but_libc_beside_it(prefix, tmp_path):
+    """A root of its own that holds the installed files, the manylinux set, and nothing else."""
+    if os.geteuid() != 0 or subprocess.run(["chroot", "/", "true"]).returncode != 0:
+        pytest.skip("chroot needs root")
+    root = tmp_path / "root"
+    shutil.copytree(prefix, root / "opt/fm", symlinks=True)
+    needed = run("ldd", sys.executable, prefix / "lib/libFoundationModels.so.1")
+    names = ("libc.so", "libm.so", "libstdc++.so", "libgcc_s.so", "libz.so", "ld-linux")
+    for path in set(re.findall(r"(/\S*/(?:lib|ld)\S*\.so\S*)", needed)):
+        if any(name in Path(path).name for name in names) and str(prefix) not in path:
+            target = root / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    (tmp_path / "app.c").write_text(PROGRAM)
+    run(
+        *["cc", tmp_path / "app.c", "-o", root / "app", f"-I{prefix / 'include/openfm'}"],
+        *[f"-L{prefix / 'lib'}", "-lFoundationModels", "-Wl,-rpath,/opt/fm/lib"],
+        "-Wl,--allow-shlib-undefined",
+    )
+    shutil.copy(PHOTO, root / "photo.jpg")
+    assert run("chroot", root, "/app", "/photo.jpg", env={}) == "0.1.0 6\n"
+    assert "0.1.0" in run("chroot", root, "/opt/fm/bin/fm", "--version", env={})
