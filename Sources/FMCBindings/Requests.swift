@@ -5,8 +5,10 @@ import Synchronization
 /// Where the parts of an answer go: callbacks or an event queue. `finish` is called exactly once,
 /// last.
 protocol AnswerSink: Sendable {
+  /// Called on the I/O thread, for one: it must not block.
   func update(_ update: TextUpdate)
-  func finish(_ result: Result<CompletedResponse, Failure>)
+  /// Returns when everything is delivered.
+  func finish(_ result: Result<CompletedResponse, Failure>) async
 }
 
 final class SessionObject: LiveObject, @unchecked Sendable {
@@ -54,9 +56,9 @@ private struct KeepingSink<Sink: AnswerSink>: AnswerSink {
 
   func update(_ update: TextUpdate) { sink.update(update) }
 
-  func finish(_ result: Result<CompletedResponse, Failure>) {
+  func finish(_ result: Result<CompletedResponse, Failure>) async {
     if case .success(let response) = result { answer.response.withLock { $0 = response } }
-    sink.finish(result)
+    await sink.finish(result)
   }
 }
 
@@ -94,10 +96,10 @@ struct PendingRequest: Sendable {
         let outcome = await pending.object.session.perform(pending.request, reservation) {
           sink.update($0)
         }
-        sink.finish(
+        await sink.finish(
           outcome.result.mapError { Failure($0, partialText: outcome.partialText) })
       } catch {
-        sink.finish(.failure(Failure(error)))
+        await sink.finish(.failure(Failure(error)))
       }
     }
   }
@@ -158,31 +160,6 @@ private struct StructuredSink: AnswerSink {
       }
     callback(
       status.rawValue, HandleTable.shared.insert(ContentObject(content)), userInfo.pointer)
-  }
-}
-
-/// Snapshots, then an empty one for the end.
-private final class StreamSink: AnswerSink {
-  let callback: ResponseCallback
-  let userInfo: UserInfo
-  private let snapshot = Mutex("")
-
-  init(callback: @escaping ResponseCallback, userInfo: UserInfo) {
-    self.callback = callback
-    self.userInfo = userInfo
-  }
-
-  func update(_ update: TextUpdate) {
-    call(callback, .success, snapshot.withLock { $0.apply(update) }, userInfo)
-  }
-
-  func finish(_ result: Result<CompletedResponse, Failure>) {
-    switch result {
-    case .success: callback(StatusCode.success.rawValue, nil, 0, userInfo.pointer)
-    case .failure(let failure):
-      let isCancelled = failure.status == .unknown && failure.message == "Operation cancelled"
-      call(callback, failure.status, isCancelled ? "Stream cancelled" : failure.message, userInfo)
-    }
   }
 }
 

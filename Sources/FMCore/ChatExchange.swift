@@ -1,4 +1,5 @@
 import FMWire
+import Synchronization
 
 /// One request to a chat-completions server and its answer, streamed into a session's channel.
 struct ChatExchange {
@@ -12,11 +13,17 @@ struct ChatExchange {
     let client = ChatCompletionsClient(endpoint: configuration.endpoint)
     if request.transcript.contains(where: \.segments.holdsImages) { try await requireVision() }
     let chat = try ChatRequest(request, to: configuration, dialect: await dialect(for: request))
+    // Written on the I/O thread while the answer comes.
+    let gathered = Mutex(Answer())
     var answer = Answer()
     do {
-      var events = try await client.stream(body: chat.body).makeAsyncIterator()
-      while let event = try await events.next() { try await answer.take(event, channel) }
-      answer.details = events.details
+      let details = try await client.stream(body: chat.body) { events in
+        gathered.withLock { answer in
+          for event in events { answer.take(event, channel) }
+        }
+      }
+      answer = gathered.withLock { $0 }
+      answer.details = details
     } catch let error as WireError {
       throw translated(error)
     }
@@ -142,16 +149,14 @@ private struct Answer {
   var details = JSONObject()
   var finish: ChatFinish? { finishReason.map { ChatFinish(reason: $0) } }
 
-  nonisolated(nonsending) mutating func take(
-    _ event: ChatEvent, _ channel: LanguageModelExecutorGenerationChannel
-  ) async throws {
+  mutating func take(_ event: ChatEvent, _ channel: LanguageModelExecutorGenerationChannel) {
     switch event {
     case .text(let text):
       saidAnything = saidAnything || !text.isEmpty
-      await channel.send(.response(action: .appendText(text, tokenCount: 1)))
+      channel.deliver(.response(action: .appendText(text, tokenCount: 1)))
     case .reasoning(let text):
       saidAnything = saidAnything || !text.isEmpty
-      await channel.send(.reasoning(action: .appendText(text, tokenCount: 1)))
+      channel.deliver(.reasoning(action: .appendText(text, tokenCount: 1)))
     case .refusal(let text):
       saidAnything = true
       refusal += text
@@ -161,7 +166,7 @@ private struct Answer {
       finishReason = reason
     case .usage(let counts):
       usage = counts
-      await channel.send(
+      channel.deliver(
         .response(
           action: .updateUsage(
             input: .init(

@@ -2,8 +2,9 @@ import Synchronization
 
 /// Where an executor streams an answer and a session reads it.
 ///
-/// Holds at most `capacity` events: `send` waits while the session lags behind, so that a slow
-/// reader bounds the memory. Once the session has stopped reading, events are dropped.
+/// A session takes each event while it is sent. A channel that is iterated instead holds at most
+/// `capacity` events: `send` waits while its reader lags behind, so that a slow one bounds the
+/// memory. Once nobody reads any more, events are dropped.
 public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
   public typealias Element = any Event
 
@@ -38,13 +39,26 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
   }
 
   private let state: ChannelState
+  private let relay: EventRelay?
 
   public init() {
     state = ChannelState(capacity: 256)
+    relay = nil
+  }
+
+  /// A channel whose events go to a session directly.
+  init(_ relay: EventRelay) {
+    state = ChannelState(capacity: 256)
+    self.relay = relay
   }
 
   public func send(_ event: some Event) async {
-    await state.send(event)
+    if let relay { relay.send(event) } else { await state.send(event) }
+  }
+
+  /// `send` without waiting, whatever is in the channel: for a sender that must not block.
+  func deliver(_ event: some Event) {
+    if let relay { relay.send(event) } else { state.deliver(event) }
   }
 
   /// Ends the channel: the reader gets what is left, then the error or the end.
@@ -102,8 +116,10 @@ private final class ChannelState: Sendable {
     self.capacity = capacity
   }
 
-  func send(_ event: Event) async {
-    let hasRoom = storage.withLock { storage in
+  /// Whether there is room for more.
+  @discardableResult
+  func deliver(_ event: Event) -> Bool {
+    storage.withLock { storage in
       guard storage.end == nil else { return true }
       if let reader = storage.reader {
         storage.reader = nil
@@ -113,7 +129,10 @@ private final class ChannelState: Sendable {
       storage.events.append(event)
       return storage.waiting < capacity
     }
-    guard !hasRoom else { return }
+  }
+
+  func send(_ event: Event) async {
+    guard !deliver(event) else { return }
     await withCheckedContinuation { continuation in
       let resumesNow = storage.withLock { storage in
         if storage.end != nil || storage.waiting < capacity { return true }

@@ -243,14 +243,15 @@ extension LanguageModelSession {
   }
 
   /// Runs a request. The session is free again when this returns, and only a complete answer is in
-  /// the transcript. `onUpdate` is called in order, on the task that runs this.
+  /// the transcript. `onUpdate` is called in order, on the
+  /// thread that the answer comes on, which it must not hold up.
   package nonisolated(nonsending) func perform(
     _ request: Request, _ reservation: Reservation,
     onUpdate: (@Sendable (TextUpdate) -> Void)? = nil
   ) async -> Outcome {
-    var assembler = Assembler()
+    // Written by the thread that the events come on.
+    let gathered = Mutex((assembler: Assembler(), firstTextSeconds: Double?.none))
     let started = MonotonicTime.now()
-    var firstTextSeconds: Double?
     let result: Result<CompletedResponse, any Swift.Error>
     do {
       try request.prompt.validate()
@@ -265,10 +266,13 @@ extension LanguageModelSession {
         to: LanguageModelExecutorGenerationRequest(
           transcript: transcript, schema: request.schema, generationOptions: request.options)
       ) { event in
-        guard let update = assembler.take(event) else { return }
-        firstTextSeconds = firstTextSeconds ?? started.secondsUntilNow
-        onUpdate?(update)
+        gathered.withLock { gathered in
+          guard let update = gathered.assembler.take(event) else { return }
+          gathered.firstTextSeconds = gathered.firstTextSeconds ?? started.secondsUntilNow
+          onUpdate?(update)
+        }
       }
+      let (assembler, firstTextSeconds) = gathered.withLock { $0 }
       let completed = try assembler.completed(
         prompt: entry, schema: request.schema,
         timing: ResponseTiming(
@@ -283,7 +287,7 @@ extension LanguageModelSession {
       result = .failure(error)
     }
     reservation.end()
-    return Outcome(result: result, partialText: assembler.text)
+    return Outcome(result: result, partialText: gathered.withLock(\.assembler.text))
   }
 
   private func validate(_ transcript: Transcript, schema: GenerationSchema?) throws {

@@ -14,25 +14,24 @@ struct ModelRunner: Sendable {
     }
   }
 
-  /// Runs the request in a child task and hands over its events in order. The child is cancelled
-  /// and waited for when `take` throws or the caller's task is cancelled.
-  func respond(
+  /// Runs the request in a task of its own and hands over its events in order, on the thread that
+  /// sends them, one at a time; `take` must not block. The task is cancelled and waited for when
+  /// `take` throws or the caller's task is cancelled.
+  nonisolated(nonsending) func respond(
     to request: LanguageModelExecutorGenerationRequest,
-    take: (any Channel.Event) throws -> Void
+    take: @escaping @Sendable (any Channel.Event) throws -> Void
   ) async throws {
-    let channel = Channel()
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      group.addTask {
-        do {
-          try await run(request, channel)
-          channel.finish()
-        } catch {
-          channel.finish(throwing: error)
-        }
-      }
-      defer { channel.finish() }
-      for try await event in channel { try take(event) }
+    let relay = EventRelay(take)
+    let channel = Channel(relay)
+    let task = Task { [run] in try await run(request, channel) }
+    relay.onFailure { task.cancel() }
+    let result = await withTaskCancellationHandler {
+      await task.result
+    } onCancel: {
+      task.cancel()
     }
+    try relay.close()
+    try result.get()
     try Task.checkCancellation()
   }
 }

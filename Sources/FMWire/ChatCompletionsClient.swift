@@ -15,6 +15,29 @@ public struct ChatCompletionsClient: Sendable {
   /// Throws `WireError`, or `CancellationError` when the task was cancelled; cancelling, or dropping
   /// the stream, closes the connection at once.
   public func stream(body: [UInt8]) async throws -> ChatEventStream {
+    let (response, failure) = try await open(body)
+    return ChatEventStream(response: response, failure: failure)
+  }
+
+  /// The same without a task switch a chunk: `take` gets the events on the I/O thread, batch after
+  /// batch, and must not block. Returns what the server said beside them, when the answer is
+  /// complete. After it has returned or thrown, `take` is not called any more.
+  package func stream(
+    body: [UInt8], take: @escaping @Sendable ([ChatEvent]) -> Void
+  ) async throws -> JSONObject {
+    let (response, failure) = try await open(body)
+    let push = ChatPush(failure: failure, take: take)
+    defer { push.close() }
+    do {
+      try await response.pour { push.receive($0) }
+    } catch let error as WireError where error.kind == .endedEarly && push.isComplete {
+    }
+    try push.finish()
+    return push.details
+  }
+
+  /// A good answer's head.
+  private func open(_ body: [UInt8]) async throws -> (HTTPResponseStream, ServerFailure) {
     let request = HTTPRequest(
       method: "POST", url: try endpoint.completionsURL(), unixSocketPath: endpoint.unixSocketPath,
       certificateFile: endpoint.certificateFile,
@@ -29,7 +52,7 @@ public struct ChatCompletionsClient: Sendable {
     guard 200..<300 ~= response.head.status else {
       throw failure.error(body: try await Self.errorBody(of: response))
     }
-    return ChatEventStream(response: response, failure: failure)
+    return (response, failure)
   }
 
   /// What the server is and what it says of itself and the model: asked once an endpoint, model and

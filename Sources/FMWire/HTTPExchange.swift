@@ -28,6 +28,21 @@ final class HTTPExchange: Sendable {
     var isPaused = false
     /// The reader is gone; what comes is thrown away.
     var isDraining = false
+    /// Takes the body in place of the buffer.
+    var sink: Sink?
+    /// A sink is coming that first gets what is in the buffer.
+    var awaitsSink = false
+  }
+
+  /// Gets the body's bytes on the I/O thread, as they come; must not block.
+  typealias Sink = @Sendable (UnsafeBufferPointer<UInt8>) -> SinkResult
+
+  enum SinkResult {
+    case more
+    /// Nothing that follows matters; the connection may serve the next request.
+    case complete
+    /// The connection is to be closed.
+    case stop
   }
 
   private let state = Mutex(State())
@@ -88,6 +103,32 @@ final class HTTPExchange: Sendable {
     }
   }
 
+  /// Hands what is left of the body to `sink`, without a task switch a chunk, and returns when it is
+  /// over or `sink` has had enough. Throws as `nextChunk`.
+  func pour(into sink: @escaping Sink) async throws {
+    _ = try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let isFree = state.withLock { state in
+          guard state.reader == nil else { return false }
+          state.reader = continuation
+          state.awaitsSink = true
+          return true
+        }
+        guard isFree else {
+          continuation.resume(
+            throwing: WireError(
+              kind: .cancelled, message: "two tasks read one response at once",
+              url: target.shownURL))
+          return
+        }
+        // From there on, so that what waits comes before what is still to come.
+        IOThread.shared.perform { self.beginPouring(into: sink) }
+      }
+    } onCancel: {
+      cancel()
+    }
+  }
+
   /// Ends the exchange and closes its connection, unless it is over already.
   func cancel() {
     let (isRunning, headWaiter, reader) = state.withLock { state in
@@ -95,6 +136,7 @@ final class HTTPExchange: Sendable {
       if isRunning {
         state.end = .cancelled
         state.buffer = []
+        state.sink = nil
       }
       return (isRunning, Self.take(&state.headWaiter), Self.take(&state.reader))
     }
@@ -168,18 +210,65 @@ final class HTTPExchange: Sendable {
     waiter?.resume(returning: head)
   }
 
+  private func beginPouring(into sink: @escaping Sink) {
+    let (waiting, end, wasPaused) = state.withLock { state -> ([UInt8], End?, Bool) in
+      state.awaitsSink = false
+      // Cancelled in between: its reader is resumed already.
+      guard state.reader != nil else { return ([], nil, false) }
+      state.sink = sink
+      defer {
+        state.buffer = []
+        state.isPaused = false
+      }
+      return (state.buffer, state.end, state.isPaused)
+    }
+    if !waiting.isEmpty { waiting.withUnsafeBufferPointer { pour($0, into: sink) } }
+    if let end {
+      let reader = state.withLock { Self.take(&$0.reader) }
+      reader?.resume(with: Result { try Self.result(end) })
+    } else if wasPaused {
+      HTTPDriver.shared.resume(self)
+    }
+  }
+
+  private func pour(_ bytes: UnsafeBufferPointer<UInt8>, into sink: Sink) {
+    let result = sink(bytes)
+    if case .more = result { return }
+    let reader = state.withLock { state in
+      state.isDraining = true
+      state.sink = nil
+      return Self.take(&state.reader)
+    }
+    reader?.resume(returning: nil)
+    switch result {
+    case .more: break
+    // Not from here: this may be a callback of curl's.
+    case .complete: drain()
+    case .stop: cancel()
+    }
+  }
+
   /// False = the buffer is full: pause, and offer the same bytes again after `resume`.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    let (isAccepted, reader) = state.withLock {
-      state -> (Bool, CheckedContinuation<[UInt8]?, any Error>?) in
-      if state.isDraining || state.end != nil { return (true, nil) }
-      if let reader = Self.take(&state.reader) { return (true, reader) }
+    let (isAccepted, reader, sink) = state.withLock {
+      state -> (Bool, CheckedContinuation<[UInt8]?, any Error>?, Sink?) in
+      if state.isDraining || state.end != nil { return (true, nil, nil) }
+      if let sink = state.sink { return (true, nil, sink) }
+      if state.awaitsSink {
+        state.buffer.append(contentsOf: bytes)
+        return (true, nil, nil)
+      }
+      if let reader = Self.take(&state.reader) { return (true, reader, nil) }
       if state.buffer.count >= Self.highWater {
         state.isPaused = true
-        return (false, nil)
+        return (false, nil, nil)
       }
       state.buffer.append(contentsOf: bytes)
-      return (true, nil)
+      return (true, nil, nil)
+    }
+    if let sink {
+      pour(bytes.assumingMemoryBound(to: UInt8.self), into: sink)
+      return true
     }
     reader?.resume(returning: Array(bytes))
     return isAccepted
@@ -187,8 +276,14 @@ final class HTTPExchange: Sendable {
 
   /// The exchange is over; nil = the response is complete.
   func end(_ failure: WireError?) {
-    let (headWaiter, reader) = state.withLock { state in
+    let (headWaiter, reader) = state.withLock {
+      state -> (
+        CheckedContinuation<HTTPResponseHead, any Error>?, CheckedContinuation<[UInt8]?, any Error>?
+      ) in
       if state.end == nil { state.end = failure.map(End.failed) ?? .complete }
+      state.sink = nil
+      // It is resumed when its sink has got what is in the buffer.
+      if state.awaitsSink { return (Self.take(&state.headWaiter), nil) }
       return (Self.take(&state.headWaiter), Self.take(&state.reader))
     }
     if let failure {

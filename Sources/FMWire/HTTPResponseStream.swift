@@ -13,6 +13,20 @@ public struct HTTPResponseStream: Sendable, AsyncSequence {
     owner = Owner(exchange)
   }
 
+  /// Hands the body to `sink` on the I/O thread, chunk by chunk as it comes, and returns when it is
+  /// over or `sink` has had enough. In place of iterating: no task is switched to for a chunk.
+  ///
+  /// Throws `WireError`, or `CancellationError` when the task was cancelled.
+  func pour(into sink: @escaping HTTPExchange.Sink) async throws {
+    let exchange = owner.handOver()
+    do {
+      try await exchange.pour(into: sink)
+    } catch {
+      exchange.cancel()
+      throw error
+    }
+  }
+
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(owner: Owner(owner.handOver())) }
 
   /// Cancels its exchange when the last reference goes.

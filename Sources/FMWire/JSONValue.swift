@@ -46,11 +46,12 @@ public struct JSONObject: Sendable {
   }
 }
 
-/// Objects are equal when they hold the same members in any order.
+/// Objects are equal when they hold the same members in any order; of equal names, the last counts.
 extension JSONObject: Equatable {
   public static func == (left: JSONObject, right: JSONObject) -> Bool {
     left.members.count == right.members.count
-      && left.members.allSatisfy { right[$0.name] == $0.value }
+      && left.members.allSatisfy { right[$0.name] == left[$0.name] }
+      && right.members.allSatisfy { left[$0.name] != nil }
   }
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
 import threading
 import time
 import weakref
@@ -266,6 +267,42 @@ def test_a_stream_starts_with_its_first_step(server: ScriptedServer, model: Mode
 
     asyncio.run(main())
     assert len(server.log(1)) == 1
+
+
+def test_deltas_are_the_answer_in_pieces(model: Models) -> None:
+    async def main() -> None:
+        session = fm.LanguageModelSession(model=model("slow-stream", chunks=6, delay=0.02))
+        pieces = [piece async for piece in session.stream_deltas("a")]
+        assert len(pieces) > 1
+        assert "".join(pieces) == await session.respond("a")
+        assert "" not in pieces
+        # An answer without a word has no piece.
+        empty = fm.LanguageModelSession(model=model("empty", completion_tokens=1))
+        with contextlib.suppress(fm.EmptyResponseError):
+            assert [piece async for piece in empty.stream_deltas("a")] == []
+        # Broken off: what came is given, then the error.
+        broken = fm.LanguageModelSession(model=model("broken-off", chunks=3))
+        given = []
+        with pytest.raises(fm.EndedEarlyError):
+            async for piece in broken.stream_deltas("a"):
+                given.append(piece)
+        assert "".join(given)
+
+    asyncio.run(main())
+
+
+def test_a_reader_that_is_behind_gets_the_last_snapshot(model: Models) -> None:
+    async def main() -> None:
+        session = fm.LanguageModelSession(model=model("fast-stream", chunks=300))
+        snapshots = []
+        async for text in session.stream_response("a"):
+            snapshots.append(text)
+            time.sleep(0.05)  # the loop stands still
+        assert len(snapshots) < 300
+        assert snapshots[-1] == await session.respond("a")
+        assert all(b.startswith(a) for a, b in itertools.pairwise(snapshots))
+
+    asyncio.run(main())
 
 
 def test_a_streams_error_ends_it(model: Models) -> None:

@@ -34,6 +34,7 @@ _METADATA: Final = 4
 _END: Final = 5
 
 _HEADER: Final = struct.Struct("=IIQiI")
+_HEADER_SIZE: Final = _HEADER.size
 # Room for some hundred deltas. A larger single event gets a buffer of its own.
 _CAPACITY: Final = 1 << 16
 
@@ -93,17 +94,27 @@ class Request:
                 task.release()
         else:
             return
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
 
-    def take_snapshot(self) -> str | None:
-        """The whole text so far; None when nothing came since the last time."""
-        if not self._pending:
-            return None
-        self._text = "".join((self._text, *self._pending))
-        self._pending.clear()
+    @property
+    def has_text(self) -> bool:
+        """Whether text came since the last time."""
+        return bool(self._pending)
+
+    def take_delta(self) -> str:
+        """The text that came since the last time. Costs what it holds, however long the answer."""
+        pending = self._pending
+        delta = pending[0] if len(pending) == 1 else "".join(pending)
+        pending.clear()
+        return delta
+
+    def take_snapshot(self) -> str:
+        """The whole text so far."""
+        self._text += self.take_delta()
         return self._text
 
     @property
@@ -111,11 +122,15 @@ class Request:
         """The text that ``take_snapshot`` gave last."""
         return self._text
 
-    async def wait(self) -> None:
-        """Returns when another event came."""
+    def next_event(self) -> asyncio.Future[None]:
+        """Done when another event came."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        await waiter
+        return waiter
+
+    async def wait(self) -> None:
+        """Returns when another event came."""
+        await self.next_event()
 
     def cancel(self) -> None:
         """Asks the library to stop. The end still comes, through the queue."""
@@ -177,13 +192,14 @@ def _error_of(status: int, payload: str) -> FoundationModelsError:
 class EventQueue:
     """The queue of one loop. Get it with ``EventQueue.of_running_loop()``."""
 
-    __slots__ = ("__weakref__", "_buffer", "_generation", "_handle", "_requests")
+    __slots__ = ("__weakref__", "_buffer", "_generation", "_handle", "_needed", "_requests")
 
     def __init__(self) -> None:
         self._requests: dict[int, Request] = {}
         self._generation = process_generation()
         self._handle = Handle(lib.FMEventQueueCreate())
         self._buffer = _Buffer(_CAPACITY)
+        self._needed = ctypes.c_size_t()
 
     @classmethod
     def of_running_loop(cls) -> EventQueue:
@@ -240,20 +256,23 @@ class EventQueue:
     def _drain(self) -> None:
         """Moves what is in the queue, a buffer at a time; the loop calls again if more is left."""
         buffer = self._buffer
-        needed = ctypes.c_size_t()
+        needed = self._needed
         count = buffer.fill(self._handle, needed)
         if needed.value:
             buffer = _Buffer(needed.value)
             count = buffer.fill(self._handle, needed)
+        # What is looked up for every chunk is looked up once a batch.
         view = buffer.view
+        unpack = _HEADER.unpack_from
+        requests = self._requests
         offset = 0
         while offset < count:
-            size, kind, token, status, length = _HEADER.unpack_from(view, offset)
-            start = offset + _HEADER.size
-            request = self._requests.get(token)
+            size, kind, token, status, length = unpack(view, offset)
+            start = offset + _HEADER_SIZE
+            request = requests.get(token)
             if request is not None:
                 if kind == _END:
-                    del self._requests[token]
+                    del requests[token]
                 request.receive(kind, status, str(view[start : start + length], "utf-8", "replace"))
             offset += size
 
@@ -266,16 +285,17 @@ class EventQueue:
 class _Buffer:
     """Memory for events, aligned as their headers want it."""
 
-    __slots__ = ("_address", "_memory", "view")
+    __slots__ = ("_address", "_memory", "_size", "view")
 
     def __init__(self, size: int) -> None:
         self._memory = array("Q", bytes((size + 7) // 8 * 8))
         self._address = self._memory.buffer_info()[0]
         self.view = memoryview(self._memory).cast("B")
+        self._size = self.view.nbytes
 
     def fill(self, queue: Handle, needed: ctypes.c_size_t) -> int:
         count: int = lib.FMEventQueueDrain(
-            queue.address, self._address, self.view.nbytes, ctypes.byref(needed)
+            queue.address, self._address, self._size, ctypes.byref(needed)
         )
         return count
 

@@ -44,6 +44,8 @@ class Turn:
     def move_to_current_task(self) -> None:
         """A stream may be handed to another task, which then holds it."""
         task = asyncio.current_task()
+        if self.task is not None and self.task() is task:
+            return
         self.task = None if task is None else weakref.ref(task)
 
 

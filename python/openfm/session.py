@@ -146,14 +146,25 @@ class LanguageModelSession:
     ) -> ResponseStream:
         """The answer as it comes: an asynchronous iterator of snapshots.
 
-        Each is the whole text so far. A reader that is slower than the server is given fewer,
-        longer steps. The request starts with the first one; what is wrong with the prompt is raised
-        there too. ::
+        Each is the whole text so far, and so a copy of it. A reader that is slower than the server
+        is given fewer, longer steps; the last one, the whole answer, always comes. The request
+        starts with the first one; what is wrong with the prompt is raised there too. ::
 
             async for text in session.stream_response("Tell me a story."):
                 print(f"\\r{text}", end="")
         """
         return ResponseStream(self, prompt, options)
+
+    def stream_deltas(
+        self, prompt: Prompt, options: GenerationOptions | None = None
+    ) -> ResponseStream:
+        """The answer as it comes, in pieces: each is only what is new, and joined they are the
+        answer. A piece costs the same however long the answer is. ::
+
+            async for piece in session.stream_deltas("Tell me a story."):
+                print(piece, end="", flush=True)
+        """
+        return ResponseStream(self, prompt, options, deltas=True)
 
     @property
     def is_responding(self) -> bool:
@@ -215,7 +226,7 @@ class LanguageModelSession:
 
 
 class ResponseStream(AsyncGenerator[str, None]):
-    """Snapshots of an answer, as an asynchronous generator gives them.
+    """Snapshots or pieces of an answer, as an asynchronous generator gives them.
 
     Reading it to its end, ``aclose()``, an error and dropping it all end the request and free the
     session. It is a class and no ``async def`` generator because such a one, when dropped after a
@@ -223,11 +234,17 @@ class ResponseStream(AsyncGenerator[str, None]):
     """
 
     def __init__(
-        self, session: LanguageModelSession, prompt: Prompt, options: GenerationOptions | None
+        self,
+        session: LanguageModelSession,
+        prompt: Prompt,
+        options: GenerationOptions | None,
+        *,
+        deltas: bool = False,
     ) -> None:
         self._session = session
         self._prompt: Prompt | None = prompt
         self._options = options
+        self._deltas = deltas
         self._turn: Turn | None = None
         self._request: Request | None = None
         self._gave = False
@@ -238,13 +255,30 @@ class ResponseStream(AsyncGenerator[str, None]):
         return self
 
     async def __anext__(self) -> str:
+        # One coroutine and no more: every further one would be paid for with every chunk.
         if self._running:
             raise RuntimeError("the stream is being read already; one task reads it at a time")
         if self._closed:
             raise StopAsyncIteration
         self._running = True
         try:
-            snapshot = await self._next()
+            request = self._request
+            if request is None:
+                request = await self._start()
+            elif self._turn is not None:
+                self._turn.move_to_current_task()
+            while True:
+                if request.has_text:
+                    if not self._deltas:
+                        self._gave = True
+                        return request.take_snapshot()
+                    if delta := request.take_delta():
+                        return delta
+                elif request.done:
+                    break
+                else:
+                    await request.next_event()
+            request.raise_error()
         except GeneratorExit:
             # Thrown away in the middle of a step, which may not wait any more.
             self._drop()
@@ -254,10 +288,12 @@ class ResponseStream(AsyncGenerator[str, None]):
             raise
         finally:
             self._running = False
-        if snapshot is None:
-            await self._end()
-            raise StopAsyncIteration
-        return snapshot
+        if not self._gave and not self._deltas:
+            # An answer without a word is one snapshot too: the last one is always the answer.
+            self._gave = True
+            return request.text
+        await self._end()
+        raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """Stops the request and waits until the session is free. After the end: nothing."""
@@ -280,28 +316,6 @@ class ResponseStream(AsyncGenerator[str, None]):
         if isinstance(kind, BaseException):
             raise kind
         raise error if isinstance(error, BaseException) else kind()
-
-    async def _next(self) -> str | None:
-        """The next snapshot; None at the end."""
-        request = self._request
-        if request is None:
-            request = await self._start()
-        elif self._turn is not None:
-            self._turn.move_to_current_task()
-        while True:
-            snapshot = request.take_snapshot()
-            if snapshot is not None:
-                self._gave = True
-                return snapshot
-            if request.done:
-                break
-            await request.wait()
-        request.raise_error()
-        if not self._gave:
-            # An answer without a word is one snapshot too: the last one is always the answer.
-            self._gave = True
-            return request.text
-        return None
 
     async def _start(self) -> Request:
         components = check_prompt(self._prompt)
