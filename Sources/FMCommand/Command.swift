@@ -60,6 +60,7 @@ public enum Command {
       }
       let command = AvailableCommand(asksJSON: parsed.contains(.option(.json)), console: console)
       return try command.run() ? .success : .unavailable
+    case "eval": try EvalCommand(arguments: rest, console: console).run()
     case "help", "--help", "-h":
       guard let topic = rest.first(where: { $0 != "--help" && $0 != "-h" }) else {
         return try show(Help.overview, console)

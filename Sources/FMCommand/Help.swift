@@ -4,7 +4,7 @@ import FMWire
 enum Help {
   static let version = "fm (OpenFM) \(openFMVersion)\n"
 
-  static let commands = ["respond", "available", "help"]
+  static let commands = ["respond", "available", "eval", "help"]
 
   static let overview = """
     Asks a language model about texts and pictures.
@@ -12,6 +12,7 @@ enum Help {
     Usage:
       fm respond [PROMPT] [OPTIONS]   one prompt, one answer
       fm available [--json]           what the default model is, or how to get one
+      fm eval CASES --prompt FILE     a prompt on many cases, scored
       fm help [COMMAND]
       fm --version
 
@@ -75,6 +76,48 @@ enum Help {
 
     """
 
+  static let eval = """
+    Asks a model about every case of a file or a folder of pictures, and scores the answers. Runs the
+    evaluation of the Python package openfm, which must be installed; fm eval --help tells the scores
+    and the exit codes.
+
+    Usage: fm eval CASES --prompt FILE [OPTIONS]
+
+    Options:
+          --prompt FILE        template: a file's text, with {members} of the case
+          --prompt-text TEXT   template, given here
+          --instructions FILE  instructions: a file's text
+          --schema FILE        JSON Schema of the answers
+          --score NAME[:FIELD]  how answers are scored; repeatable
+          --expected MEMBER    member of a case with what is right
+          --ignore-case        in exact and regex
+          --tolerance X        of numeric and fields-f1
+          --fail-under SCORE   exit with 7 when a score is lower
+          --out FILE           append every row to this .jsonl, and go on from it
+          --cache FOLDER       keep answers here, and use those that are there
+          --report FILE        write an HTML report
+          --json               print the summary as one JSON object
+          --model-url URL      a server to ask instead of the default model
+          --model NAME         the model's name there
+          --max-concurrency N  requests at once
+          --timeout S          seconds for a row
+          --retries N          more attempts
+          --patience S         seconds of 429 and 503 to wait out
+          --temperature T      sample by chance; else greedy
+          --max-tokens N       longest answer
+          --repeat N           ask each case N times
+          --seed N             of the first repeat
+          --limit N            only the first N cases
+          --quiet              no progress
+      -h, --help               print the help of the evaluation
+
+    Examples:
+      fm eval cases.jsonl --prompt prompt.txt --out run.jsonl
+      fm eval photos/ --prompt-text "Which animal is it?" --score contains --fail-under 0.9
+      fm eval cases.csv --prompt prompt.txt --schema s.json --score exact:colour --report run.html
+
+    """
+
   private static let environment = """
     Environment: the default model is the server of OPENFM_BASE_URL (its model OPENFM_MODEL), else
     the embedded engine with OPENFM_MODEL_PATH (OPENFM_MMPROJ_PATH for pictures) or an installed
@@ -94,6 +137,7 @@ enum Help {
     switch command {
     case "respond": respond
     case "available": available
+    case "eval": eval
     case "help": overview
     default: nil
     }

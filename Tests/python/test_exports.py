@@ -53,6 +53,9 @@ EXPORTED = {
     "PreparedImage",
     "inspect_image",
     "prepare_image",
+    # Evaluations
+    "evaluate",
+    "evaluate_async",
 }
 TREE = """
 FoundationModelsError

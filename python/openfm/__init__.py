@@ -20,6 +20,8 @@ from ._version import __version__
 if TYPE_CHECKING:
     from .core import *
     from .errors import *
+    from .evaluation import evaluate as evaluate
+    from .evaluation import evaluate_async as evaluate_async
     from .generable import *
     from .generation_options import *
     from .imaging import *
@@ -93,6 +95,10 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "UnsupportedImageFormatError",
         "UnsupportedLanguageOrLocaleError",
         "UsedAfterForkError",
+    ),
+    "evaluation": (
+        "evaluate",
+        "evaluate_async",
     ),
     "generable": (
         "GeneratedContent",

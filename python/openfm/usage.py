@@ -82,6 +82,19 @@ class Response(Generic[_Content]):
         """Why the answer ended: "stop", "length" and the like; None where nobody told."""
         return self.metadata.finish_reason
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer, and what it cost. What the model said stays text."""
+        from ._html import escape, quote
+
+        known = {
+            "model": self.metadata.model,
+            "tokens in": self.usage.input.total,
+            "tokens out": self.usage.output.total,
+            "finish reason": self.finish_reason,
+        }
+        facts = ", ".join(f"{name}: {value}" for name, value in known.items() if value is not None)
+        return f"{quote(self.content)}<small>{escape(facts)}</small>"
+
 
 def usage_from(members: Mapping[str, Any]) -> Usage:
     incoming, outgoing = members["input"], members["output"]

@@ -1,0 +1,56 @@
+import FMCore
+import Glibc
+
+/// `fm eval`: the evaluation of the Python package, run in the place of this process.
+///
+/// The engine of evaluations is Python, where the users of its results are; a second one in Swift
+/// would be another one. What is passed on is the command line, the environment and the streams.
+struct EvalCommand {
+  let arguments: [String]
+  let console: Console
+
+  /// Ends this process, or throws why it cannot.
+  ///
+  /// The Python is the one that was installed beside this command, as in a virtual environment, else
+  /// the `python3` on PATH.
+  func run() throws -> Never {
+    // What Console set up outlives exec, and Python takes interrupts and closed pipes its own way.
+    var interrupt = sigset_t()
+    sigemptyset(&interrupt)
+    sigaddset(&interrupt, SIGINT)
+    pthread_sigmask(SIG_UNBLOCK, &interrupt, nil)
+    signal(SIGPIPE, SIG_DFL)
+    let command = ["python3", "-c", Self.program] + arguments
+    var words = command.map { strdup($0) }
+    defer { for word in words { free(word) } }
+    words.append(nil)
+    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+    let count = readlink("/proc/self/exe", &path, path.count - 1)
+    if count > 0 {
+      let own = String(decoding: path[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
+      let beside = own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/python3"
+      execv(String(beside), words)
+    }
+    execvp("python3", words)
+    throw Failure(
+      .unknown,
+      "eval needs Python 3.10 or newer with the package openfm, and there is no python3 on PATH "
+        + "(\(String(cString: strerror(errno)))). Install Python, then: "
+        + "python3 -m pip install openfm")
+  }
+
+  /// Says in one sentence what is missing. What lies in the working directory is not imported.
+  private static let program = """
+    sys = __import__("sys")
+    sys.path[:] = [path for path in sys.path if path]
+    try:
+        from openfm.evaluation._command import main
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("openfm"):
+            error = f"needs the Python package openfm, which {sys.executable} does not have; " \\
+                f"install it with: {sys.executable} -m pip install openfm"
+        sys.stderr.write(f"fm: eval: {error}\\n")
+        sys.exit(1)
+    sys.exit(main())
+    """
+}
