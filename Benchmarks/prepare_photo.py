@@ -100,4 +100,5 @@ def main() -> None:
         report(alternate(tasks, repeats=15), "openfm")
 
 
-main()
+if __name__ == "__main__":
+    main()

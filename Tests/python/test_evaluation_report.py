@@ -304,6 +304,8 @@ def test_as_a_figure(mixed: EvaluationResult, tmp_path: Path) -> None:
     figure.savefig(tmp_path / "figure.png")
     with Image.open(tmp_path / "figure.png") as image:
         assert image.width > 1000
+    # What a notebook asks for.
+    assert figure._repr_png_().startswith(b"\x89PNG")
 
 
 def test_what_is_not_installed_is_named(

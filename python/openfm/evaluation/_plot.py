@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import statistics
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,7 @@ def plot_result(result: EvaluationResult, by: str | None) -> Any:
     panels = [bool(result.scorers), bool(seconds), bool(tokens)]
     if not any(panels):
         raise EvaluationError("there is nothing to plot: no scores, no times, no token counts")
-    # Not through pyplot, which would keep every figure and choose a window system.
-    figure = figure_module.Figure(figsize=(5 * sum(panels), 3.6), layout="constrained")
+    figure = _figure_class(figure_module)(figsize=(5 * sum(panels), 3.6), layout="constrained")
     axes = iter([figure.add_subplot(1, sum(panels), i + 1) for i in range(sum(panels))])
     if panels[0]:
         _scores(next(axes), result, by)
@@ -35,6 +35,19 @@ def plot_result(result: EvaluationResult, by: str | None) -> Any:
     if panels[2]:
         _histogram(next(axes), tokens, "tokens of the answer")
     return figure
+
+
+def _figure_class(module: Any) -> Any:
+    """A Figure that a notebook shows. Not one of pyplot, which would keep every figure and choose a
+    window system."""
+
+    class Figure(module.Figure):  # type: ignore[misc]
+        def _repr_png_(self) -> bytes:
+            out = io.BytesIO()
+            self.savefig(out, format="png")
+            return out.getvalue()
+
+    return Figure
 
 
 def _scores(axis: Any, result: EvaluationResult, by: str | None) -> None:
