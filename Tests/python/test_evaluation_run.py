@@ -402,6 +402,17 @@ def test_only_what_is_missing_or_failed_is_asked_again(
     assert bodies(server) == []
 
 
+def test_rows_of_cases_that_are_not_asked_now_are_kept(
+    model: Models, server: ScriptedServer, tmp_path: Path
+) -> None:
+    out = tmp_path / "run.jsonl"
+    server.script({"name": "unauthorized"})
+    evaluate(texts(4), "{text}", model=model(), out=out, max_concurrency=1)
+    evaluate(texts(2), "{text}", model=model(), out=out, max_concurrency=1)
+    assert [row["index"] for row in lines(out)[1:]] == [0, 1, 2, 3]
+    assert all(row["error"] is None for row in lines(out)[1:])
+
+
 def test_a_file_is_of_one_run(model: Models, server: ScriptedServer, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     evaluate(texts(1), "{text}", model=model(), out=out)

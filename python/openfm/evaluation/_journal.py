@@ -97,9 +97,11 @@ class Journal:
             self._sync()
 
     def finish(self, rows: Iterable[Row]) -> None:
-        """Puts the file in order where rows were tried again: one line a row."""
+        """Puts the file in order where rows were tried again: one line a row. Rows of cases that
+        this run did not have come last."""
         if self._superseded:
-            self._replace(list(rows))
+            ordered = {(row.key, row.repeat): row for row in rows}
+            self._replace(list({**ordered, **self.rows}.values()))
             self._superseded = False
 
     def close(self) -> None:
