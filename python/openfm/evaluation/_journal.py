@@ -229,7 +229,7 @@ _IDENTITY: Final = {
     "options": "other options",
     "schema": "another schema",
     "tools": "other tools",
-    "image_policy": "another image policy",
+    "session": "sessions made otherwise",
 }
 
 
