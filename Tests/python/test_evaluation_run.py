@@ -423,6 +423,7 @@ def test_a_file_is_of_one_run(model: Models, server: ScriptedServer, tmp_path: P
         ({"instructions": "x"}, "other instructions"),
         ({"options": fm.GenerationOptions(temperature=1.0)}, "other options"),
         ({"schema": {"type": "object"}}, "another schema"),
+        ({"session": lambda case: fm.LanguageModelSession()}, "sessions made otherwise"),
     ]:
         arguments = {"prompt": "{text}", "model": model(), **change}
         with pytest.raises(EvaluationError, match=f"holds a run with {words}"):
