@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import shutil
 import subprocess
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 
@@ -70,3 +73,38 @@ class LoadServer:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(10)
+
+
+class RawPath:
+    """raw_path.c: the least that it takes from a socket to a coroutine, without HTTP and JSON."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._library = ctypes.CDLL(
+            str(programs.compile("raw_path", "-shared", "-fPIC", "-pthread"))
+        )
+
+    async def stream(self, port: int, model: str) -> AsyncIterator[bytes]:
+        """What arrives, in the pieces it arrives in, up to [DONE]."""
+        body = f'{{"model":"{model}"}}'.encode()
+        head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: "
+        request = f"{head}{len(body)}\r\n\r\n".encode() + body
+        loop = asyncio.get_running_loop()
+        event = self._library.raw_start(port, request, ctypes.c_size_t(len(request)))
+        if event < 0:
+            raise RuntimeError("no connection")
+        buffer = ctypes.create_string_buffer(1 << 20)
+        arrivals: asyncio.Queue[bytes] = asyncio.Queue()
+
+        def take() -> None:
+            count = self._library.raw_take(buffer, ctypes.c_size_t(len(buffer)))
+            arrivals.put_nowait(ctypes.string_at(buffer, count))
+
+        loop.add_reader(event, take)
+        try:
+            data = b""
+            while b"[DONE]" not in data:
+                data = await arrivals.get()
+                yield data
+        finally:
+            loop.remove_reader(event)
+            self._library.raw_end()

@@ -231,9 +231,10 @@ static void receive(struct connection *one) {
     const char *bytes = buffer;
     size_t length = (size_t)count;
     if (one->body_left < 0) {
-      size_t room = HEAD_LIMIT - 1 - one->head_length;
+      size_t before = one->head_length;
+      size_t room = HEAD_LIMIT - 1 - before;
       size_t taken = length < room ? length : room;
-      memcpy(one->head + one->head_length, bytes, taken);
+      memcpy(one->head + before, bytes, taken);
       one->head_length += taken;
       one->head[one->head_length] = 0;
       char *end = strstr(one->head, "\r\n\r\n");
@@ -241,9 +242,10 @@ static void receive(struct connection *one) {
       char *field = strcasestr(one->head, "\r\ncontent-length:");
       one->body_left = field && field < end ? atol(field + 17) : 0;
       one->options[0] = 0;
-      size_t rest = one->head_length - (size_t)(end + 4 - one->head);
-      bytes = bytes + length - rest;
-      length = rest;
+      /* What of these bytes was still the head. */
+      size_t rest = (size_t)(end + 4 - one->head) - before;
+      bytes += rest;
+      length -= rest;
     }
     take_body(one, bytes, length);
     one->body_left -= (long)length;

@@ -13,14 +13,14 @@ from _load import LoadServer, Programs
 from harness import alternate, report
 
 SESSIONS = 200
-REQUESTS = 5
+REQUESTS = 2
 CHUNKS = 20
 MODEL = f"load:chunks={CHUNKS}"
 
 
 def main() -> None:
     with Programs() as programs, LoadServer(programs) as server:
-        seconds = alternate(peers(server.base), repeats=5)
+        seconds = alternate(peers(server.base), repeats=3)
         print(f"{SESSIONS} sessions, {REQUESTS} requests each, {CHUNKS} chunks an answer")
         report(seconds, "openfm", "ms a request", 1e3 / (SESSIONS * REQUESTS))
 

@@ -19,7 +19,7 @@ static size_t length;
 static int event, connection;
 
 static void *read_all(void *argument) {
-  (void)argument;
+  int connection = (int)(intptr_t)argument;
   char chunk[1 << 16];
   ssize_t count;
   while ((count = recv(connection, chunk, sizeof chunk, 0)) > 0) {
@@ -46,7 +46,7 @@ int raw_start(int port, const char *request, size_t size) {
       send(connection, request, size, 0) != (ssize_t)size)
     return -1;
   pthread_t thread;
-  if (pthread_create(&thread, NULL, read_all, NULL)) return -1;
+  if (pthread_create(&thread, NULL, read_all, (void *)(intptr_t)connection)) return -1;
   pthread_detach(thread);
   return event;
 }

@@ -2,7 +2,9 @@
 
 In processor time of the whole process, all threads, with a server that leaves time between chunks,
 so that a reader keeps up: ours then gives one snapshot a chunk. Bounds: 15 us a chunk, a tenth of
-the openai client's, and not more than httpx with json takes.
+the openai client's, and not more than httpx with json takes. "socket to loop" is what waking a C
+thread and an event loop costs alone, without HTTP and JSON: nothing can be below it, and on a busy
+or virtual machine it is most of each figure.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import time
 from collections.abc import Callable
 
 import openfm as fm
-from _load import LoadServer, Programs
+from _load import LoadServer, Programs, RawPath
 from harness import alternate, report
 
 CHUNKS = 2000
@@ -27,6 +29,13 @@ def main() -> None:
     with Programs() as programs, LoadServer(programs) as server:
         snapshots: list[int] = []
         tasks = peers(server.base, snapshots)
+        raw = RawPath(programs)
+
+        async def least() -> None:
+            async for _ in raw.stream(server.port, MODEL):
+                pass
+
+        tasks["socket to loop"] = lambda: asyncio.run(least())
         print(f"{CHUNKS} chunks, one every {INTERVAL} us")
         seconds = alternate(tasks, repeats=5, clock=time.process_time)
         report(seconds, "openfm", "us a chunk", 1e6 / CHUNKS)

@@ -7,12 +7,11 @@ event loop. Bound: 1.5 x that.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import statistics
 import time
 
 import openfm as fm
-from _load import LoadServer, Programs
+from _load import LoadServer, Programs, RawPath
 
 CHUNKS = 1000
 MODEL = f"load:chunks={CHUNKS},interval=1000"
@@ -20,8 +19,7 @@ MODEL = f"load:chunks={CHUNKS},interval=1000"
 
 def main() -> None:
     with Programs() as programs, LoadServer(programs) as server:
-        path = programs.compile("raw_path", "-shared", "-fPIC", "-pthread")
-        raw = ctypes.CDLL(str(path))
+        raw = RawPath(programs)
         latencies: dict[str, list[float]] = {"openfm": [], "raw": []}
         for round_number in range(6):
             for name, values in (
@@ -48,34 +46,13 @@ async def ours(base: str) -> list[float]:
     return latencies
 
 
-async def shortest(raw: ctypes.CDLL, port: int) -> list[float]:
-    body = f'{{"model":"{MODEL}"}}'.encode()
-    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: "
-    head += f"{len(body)}\r\n\r\n"
-    request = head.encode() + body
-    loop = asyncio.get_running_loop()
-    event = raw.raw_start(port, request, ctypes.c_size_t(len(request)))
-    assert event >= 0, "no connection"
-    buffer = ctypes.create_string_buffer(1 << 20)
-    arrivals: asyncio.Queue[bytes] = asyncio.Queue()
-
-    def take() -> None:
-        arrivals.put_nowait(buffer.raw[: raw.raw_take(buffer, ctypes.c_size_t(len(buffer)))])
-
-    loop.add_reader(event, take)
+async def shortest(raw: RawPath, port: int) -> list[float]:
     latencies = []
-    try:
-        while len(latencies) < CHUNKS:
-            data = await arrivals.get()
-            moment = time.monotonic_ns()
-            at = data.rfind(b" word ")
-            if at >= 0:
-                latencies.append((moment - int(data[at + 6 : at + 26])) / 1e9)
-            if b"[DONE]" in data:
-                break
-    finally:
-        loop.remove_reader(event)
-        raw.raw_end()
+    async for data in raw.stream(port, MODEL):
+        moment = time.monotonic_ns()
+        at = data.rfind(b" word ")
+        if at >= 0:
+            latencies.append((moment - int(data[at + 6 : at + 26])) / 1e9)
     return latencies
 
 
