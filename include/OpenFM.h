@@ -144,6 +144,11 @@ int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
  * NULL. `optionsJSON` (NULL or "" = none), all optional:
  *   {"headers": {name: value},
  *    "timeout": {"connect": s, "first_byte": s, "idle": s, "total": s},
+ *    "max_retries": 0-100,          2 when absent: what may pass (no connection, 408, 429, 5xx) is
+ *                                   tried again while nothing of the answer has come
+ *    "proxy": URL,                  "" = none; what the environment says when absent, which never
+ *                                   applies to this machine and to Unix sockets
+ *    "certificate_file": path,      PEM authorities to trust in place of the system's
  *    "context_size": tokens,
  *    "supports_images": bool,       asked of the server when absent, true where it does not tell
  *    "supports_guided_generation": bool,
@@ -249,7 +254,10 @@ char *_Nullable FMPreparedImageCopyInfoJSON(FMPreparedImageRef _Nonnull image);
  *     "seconds": {"first_text": s or null, "total": s} (from the start of the request, on this side),
  *     "server": {"id", "model", "system_fingerprint", "timings": {...}} (what the server told),
  *     "images": [{"label", "source_width", "source_height", "width", "height", "byte_count",
- *       "media_type", "route"}]}
+ *       "media_type", "route"}],
+ *     "attempts": [{"seconds" (to the answer's head, or the failure), "http_status", "error" (the
+ *       kind of failure; null = answered), "message", "delay" (s before the next attempt)}],
+ *     "rate_limits": {header name in lower case: value}}
  *   USAGE = {"input": {"total", "cached"}, "output": {"total", "reasoning"}}
  * Free with FMFreeString.
  */
@@ -291,8 +299,8 @@ typedef enum FMEventKind {
   /*
    * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:
    * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
-   * "context_size", "http_status", "body", "url", "retry_after", "partial_text", "raw_content",
-   * "log_tail".
+   * "context_size", "http_status", "body", "url", "retry_after", "rate_limits" and "attempts" (as
+   * in RESPONSE of FMLanguageModelSessionCopyUsageJSON), "partial_text", "raw_content", "log_tail".
    */
   FMEventKindEnd = 5
 } FMEventKind;

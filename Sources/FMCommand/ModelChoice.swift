@@ -14,7 +14,7 @@ enum ModelChoice: Sendable {
     let name = name == "system" ? nil : name
     if let url {
       do {
-        try ChatConfiguration.validate(baseURL: url)
+        try Endpoint(baseURL: url).validate()
       } catch {
         throw Failure(error)
       }

@@ -136,25 +136,26 @@ extension ChatConfiguration {
   package init(
     baseURL: String, model: String, apiKey: String?, optionsJSON: String?
   ) throws(Failure) {
-    do {
-      try Self.validate(baseURL: baseURL)
-    } catch {
-      throw Failure(error)
-    }
     // A line break at the end is trimmed: keys are often read from files. One inside would start a
     // header of its own.
-    let key = apiKey.map { $0.trimmingSuffix { $0.isWhitespace } }
+    let key = apiKey?.trimmingASCIIWhitespace()
     let control = key?.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F } ?? false
     guard !control else {
       throw Failure(.invalidArgument, "The API key holds control characters.")
     }
     self.init(endpoint: Endpoint(baseURL: baseURL, apiKey: key), model: model)
+    do {
+      try endpoint.validate()
+    } catch {
+      throw Failure(error)
+    }
     guard let optionsJSON else { return }
     let object = try parseObject(optionsJSON, "model options", .invalidArgument)
     let members = MemberReader(object: object, name: "model options", status: .invalidArgument)
     try members.requireOnly([
-      "headers", "timeout", "context_size", "supports_images", "supports_guided_generation",
-      "supports_tools", "server", "image", "extra_body",
+      "headers", "timeout", "max_retries", "proxy", "certificate_file", "context_size",
+      "supports_images", "supports_guided_generation", "supports_tools", "server", "image",
+      "extra_body",
     ])
     if let headers = try members.value("headers", "object", \.objectValue) {
       for (name, value) in headers.members {
@@ -170,6 +171,17 @@ extension ChatConfiguration {
     if let timeout = try members.value("timeout", "object", \.objectValue) {
       try endpoint.timeouts.read(timeout)
     }
+    let mostRetries = 100
+    let retries: Int? = try members.integer(
+      "max_retries", "whole number from 0 to \(mostRetries)", atLeast: 0)
+    if let retries {
+      guard retries <= mostRetries else {
+        throw members.wrong("max_retries", "whole number from 0 to \(mostRetries)")
+      }
+      endpoint.retry.maximumRetries = retries
+    }
+    endpoint.proxy = try members.value("proxy", "URL", \.stringValue)
+    endpoint.certificateFile = try members.value("certificate_file", "path", \.stringValue)
     contextSize = try members.integer("context_size", "whole number of at least 1", atLeast: 1)
     supportsImages = try members.value("supports_images", "boolean", \.boolValue)
     supportsGuidedGeneration =
@@ -197,14 +209,6 @@ extension HTTPTimeouts {
     firstByte = try seconds("first_byte", firstByte)
     idle = try seconds("idle", idle)
     total = try seconds("total", total)
-  }
-}
-
-extension String {
-  fileprivate func trimmingSuffix(while isTrimmed: (Character) -> Bool) -> String {
-    var result = self
-    while let last = result.last, isTrimmed(last) { result.removeLast() }
-    return result
   }
 }
 
@@ -244,6 +248,8 @@ extension CompletedResponse {
           ?? .null,
         "total": JSONNumber(timing.totalSeconds).map(JSONValue.number) ?? .null,
       ],
+      "attempts": metadata["attempts"]?.jsonValue ?? [],
+      "rate_limits": metadata["rateLimits"]?.jsonValue ?? [:],
     ]
   }
 }

@@ -27,6 +27,18 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
     self.configuration = configuration
   }
 
+  /// When a request that failed is sent again; by default at most twice. `.none` for callers who back
+  /// off by themselves.
+  public var retryPolicy: RetryPolicy {
+    get { configuration.endpoint.retry }
+    set { configuration.endpoint.retry = newValue }
+  }
+
+  public var timeouts: HTTPTimeouts {
+    get { configuration.endpoint.timeouts }
+    set { configuration.endpoint.timeouts = newValue }
+  }
+
   public var imagePolicy: ImagePolicy {
     get { configuration.imagePolicy }
     set { configuration.imagePolicy = newValue }
@@ -61,7 +73,7 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
     private let exchange: ChatExchange
 
     public init(configuration: Configuration) throws {
-      try ChatConfiguration.validate(baseURL: configuration.chat.endpoint.baseURL)
+      try configuration.chat.endpoint.validate()
       exchange = ChatExchange(configuration: configuration.chat)
     }
 

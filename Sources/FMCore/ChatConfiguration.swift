@@ -58,22 +58,4 @@ package struct ChatConfiguration: Sendable, Hashable {
   package var knownDialect: ServerDialect? {
     server.map { .of($0) } ?? .known(baseURL: endpoint.baseURL)
   }
-
-  /// Throws `.invalidURL` unless the base URL is http or https with a host and without a query.
-  package static func validate(baseURL: String) throws(WireError) {
-    let scheme = ["http://", "https://"].first { baseURL.lowercased().hasPrefix($0) }
-    let rest = baseURL.dropFirst(scheme?.count ?? 0)
-    let host = rest.prefix { $0 != "/" }
-    let isClean = rest.unicodeScalars.allSatisfy {
-      $0.value > 0x20 && $0.value != 0x7F && $0 != "?" && $0 != "#"
-    }
-    // A password in a URL ends up in logs; keys have a parameter of their own.
-    guard scheme != nil, !host.isEmpty, !host.hasPrefix(":"), isClean, !host.contains("@") else {
-      throw WireError(
-        kind: .invalidURL,
-        message: "\(quoted(shortened(baseURL))) is no base URL; use one like"
-          + " http://127.0.0.1:8080/v1, with the key apart.",
-        url: nil)
-    }
-  }
 }

@@ -16,18 +16,20 @@ struct ChatExchange {
     // Written on the I/O thread while the answer comes.
     let gathered = Mutex(Answer())
     var answer = Answer()
+    let report: RequestReport
     do {
-      let details = try await client.stream(body: chat.body) { events in
+      let result = try await client.stream(body: chat.body) { events in
         gathered.withLock { answer in
           for event in events { answer.take(event, channel) }
         }
       }
       answer = gathered.withLock { $0 }
-      answer.details = details
+      answer.details = result.details
+      report = result.report
     } catch let error as WireError {
-      throw translated(error)
+      throw Self.translated(error)
     }
-    try await finish(answer, of: request, sent: chat, channel)
+    try await finish(answer, of: request, sent: chat, report, channel)
   }
 
   /// A request of plain text goes out at once; only what servers take differently is worth asking
@@ -55,7 +57,7 @@ struct ChatExchange {
 
   private nonisolated(nonsending) func finish(
     _ answer: Answer, of request: LanguageModelExecutorGenerationRequest, sent: ChatRequest,
-    _ channel: Channel
+    _ report: RequestReport, _ channel: Channel
   ) async throws {
     if !answer.refusal.isEmpty {
       throw LanguageModelError.refusal(
@@ -87,7 +89,10 @@ struct ChatExchange {
             + " look at the server's log (a prompt that is too long is one cause)."))
     }
     var metadata: [String: any ConvertibleToGeneratedContent & Sendable] = [
-      "images": GeneratedContent(.array(sent.images.map(\.json)))
+      "images": GeneratedContent(.array(sent.images.map(\.json))),
+      "attempts": GeneratedContent(.array(report.attempts.map(\.json))),
+      "rateLimits": GeneratedContent(
+        .object(JSONObject(report.rateLimits.map { ($0.name, .string($0.value)) }))),
     ]
     if let reason = answer.finishReason { metadata["finishReason"] = reason }
     if !answer.details.members.isEmpty {
@@ -116,25 +121,30 @@ struct ChatExchange {
           + " \(limit) tokens (\(total) used); shorten the prompt or use a larger context."))
   }
 
-  private func translated(_ error: WireError) -> any Error {
-    switch error.kind {
+  private static func translated(_ error: WireError) -> any Error {
+    let message = error.message
+    return switch error.kind {
     case .contextSizeExceeded:
-      return LanguageModelError.contextSizeExceeded(
+      LanguageModelError.contextSizeExceeded(
         .init(
-          contextSize: error.contextSize, tokenCount: error.tokenCount,
-          debugDescription: error.message))
+          contextSize: error.contextSize, tokenCount: error.tokenCount, debugDescription: message,
+          transport: error))
     case .rateLimited:
-      return LanguageModelError.rateLimited(
-        .init(retryAfterSeconds: error.retryAfter, debugDescription: error.message))
+      LanguageModelError.rateLimited(
+        .init(
+          retryAfterSeconds: error.retryAfter, debugDescription: message, transport: error))
     case .imagesUnsupported:
-      return LanguageModelError.unsupportedCapability(
-        .init(capability: .vision, debugDescription: error.message))
+      LanguageModelError.unsupportedCapability(
+        .init(capability: .vision, debugDescription: message, transport: error))
+    case .contentFiltered:
+      LanguageModelError.guardrailViolation(.init(debugDescription: message, transport: error))
     case .timeout:
-      return LanguageModelError.timeout(.init(debugDescription: error.message))
+      LanguageModelError.timeout(.init(debugDescription: message, transport: error))
     case .cancelled:
-      return CancellationError()
-    default:
-      return error
+      CancellationError()
+    case .invalidURL, .connect, .tls, .server, .authentication, .notFound, .requestTooLarge,
+      .invalidResponse, .endedEarly:
+      error
     }
   }
 }

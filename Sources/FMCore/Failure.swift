@@ -80,6 +80,7 @@ package struct Failure: Error, Sendable {
     case .timeout: self.init(.timeout, message)
     case .emptyResponse: self.init(.emptyResponse, message)
     }
+    if let transport = error.transport { add(transport) }
   }
 
   private init(_ error: WireError) {
@@ -96,17 +97,30 @@ package struct Failure: Error, Sendable {
       case .contextSizeExceeded: .exceededContextWindowSize
       case .requestTooLarge: .requestTooLarge
       case .imagesUnsupported: .unsupportedCapability
+      case .contentFiltered: .guardrailViolation
       case .invalidResponse: .invalidResponse
       case .endedEarly: .endedEarly
       case .cancelled: .unknown
       }
-    self.init(
-      status, error.message,
-      details: [
-        "url": error.url, "http_status": error.httpStatus, "body": error.body,
-        "token_count": error.tokenCount, "context_size": error.contextSize,
-        "retry_after": error.retryAfter,
-      ])
+    self.init(status, error.message)
+    add(error)
+  }
+
+  /// Adds what is known of a request that failed.
+  private mutating func add(_ error: WireError) {
+    let known: KeyValuePairs<String, (any DetailValue)?> = [
+      "url": error.url, "http_status": error.httpStatus, "body": error.body,
+      "token_count": error.tokenCount, "context_size": error.contextSize,
+      "retry_after": error.retryAfter,
+    ]
+    for (name, value) in known {
+      if let value, details[name] == nil { details[name] = value.detail }
+    }
+    if !error.rateLimits.isEmpty {
+      details["rate_limits"] = .object(
+        JSONObject(error.rateLimits.map { ($0.name, .string($0.value)) }))
+    }
+    if !error.attempts.isEmpty { details["attempts"] = .array(error.attempts.map(\.json)) }
   }
 
   /// The details with the message first, as JSON text.

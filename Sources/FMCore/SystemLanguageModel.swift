@@ -72,7 +72,7 @@ public final class SystemLanguageModel: LanguageModel {
   package var backend: Backend {
     if let baseURL = environment["OPENFM_BASE_URL"], !baseURL.isEmpty {
       do {
-        try ChatConfiguration.validate(baseURL: baseURL)
+        try Endpoint(baseURL: baseURL).validate()
       } catch {
         return .unavailable("OPENFM_BASE_URL: \(error.message)")
       }

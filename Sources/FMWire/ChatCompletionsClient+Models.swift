@@ -5,11 +5,7 @@ extension ChatCompletionsClient {
   public func firstModelID() async throws -> String {
     let url = try endpoint.rootURL("v1/models")
     let (head, body) = try await HTTPClient.shared.send(
-      HTTPRequest(
-        method: "GET", url: url, unixSocketPath: endpoint.unixSocketPath,
-        certificateFile: endpoint.certificateFile,
-        headers: endpoint.requestHeaders([(name: "Accept", value: "application/json")]),
-        timeouts: endpoint.timeouts),
+      endpoint.request("GET", url: url, headers: [(name: "Accept", value: "application/json")]),
       maxBytes: 16 << 20)
     guard 200..<300 ~= head.status else {
       throw ServerFailure(

@@ -5,18 +5,18 @@ public struct ChatCompletionsClient: Sendable {
   public let endpoint: Endpoint
   public init(endpoint: Endpoint) { self.endpoint = endpoint }
 
-  /// Bytes of an error's body that are read.
-  private static let maxErrorBody = 64 << 10
-
   /// POSTs a request body (which asks for `"stream": true`) and gives its events as they arrive.
   /// An answer that is a plain JSON completion gives the same events. A stream that ends without a
   /// finish reason and without [DONE] throws `.endedEarly`.
   ///
   /// Throws `WireError`, or `CancellationError` when the task was cancelled; cancelling, or dropping
   /// the stream, closes the connection at once.
+  ///
+  /// A failure that may pass is tried again as the endpoint's policy says, as long as no event was
+  /// given; `ChatEventStream.report` and the error tell of every attempt.
   public func stream(body: [UInt8]) async throws -> ChatEventStream {
-    let (response, failure) = try await open(body)
-    return ChatEventStream(response: response, failure: failure)
+    let sender = try ChatSender(endpoint, body: body)
+    return ChatEventStream(answer: try await sender.open(), sender: sender)
   }
 
   /// The same without a task switch a chunk: `take` gets the events on the I/O thread, batch after
@@ -24,35 +24,28 @@ public struct ChatCompletionsClient: Sendable {
   /// complete. After it has returned or thrown, `take` is not called any more.
   package func stream(
     body: [UInt8], take: @escaping @Sendable ([ChatEvent]) -> Void
-  ) async throws -> JSONObject {
-    let (response, failure) = try await open(body)
-    let push = ChatPush(failure: failure, take: take)
+  ) async throws -> (details: JSONObject, report: RequestReport) {
+    let sender = try ChatSender(endpoint, body: body)
+    var answer = try await sender.open()
+    while true {
+      let push = ChatPush(failure: answer.failure, take: take)
+      do {
+        try await Self.pour(answer.response, into: push)
+        return (push.details, sender.report)
+      } catch let error as WireError {
+        guard error.isTransient, !push.hasGiven else { throw sender.final(error) }
+        answer = try await sender.reopen(after: error)
+      }
+    }
+  }
+
+  private static func pour(_ response: HTTPResponseStream, into push: ChatPush) async throws {
     defer { push.close() }
     do {
       try await response.pour { push.receive($0) }
     } catch let error as WireError where error.kind == .endedEarly && push.isComplete {
     }
     try push.finish()
-    return push.details
-  }
-
-  /// A good answer's head.
-  private func open(_ body: [UInt8]) async throws -> (HTTPResponseStream, ServerFailure) {
-    let request = HTTPRequest(
-      method: "POST", url: try endpoint.completionsURL(), unixSocketPath: endpoint.unixSocketPath,
-      certificateFile: endpoint.certificateFile,
-      headers: endpoint.requestHeaders([
-        (name: "Content-Type", value: "application/json"),
-        (name: "Accept", value: "text/event-stream"),
-      ]),
-      body: body, timeouts: endpoint.timeouts)
-    let response = try await HTTPClient.shared.stream(request)
-    let failure = ServerFailure(
-      url: try CurlURL(request.url).shown, secrets: Secrets(of: endpoint), head: response.head)
-    guard 200..<300 ~= response.head.status else {
-      throw failure.error(body: try await Self.errorBody(of: response))
-    }
-    return (response, failure)
   }
 
   /// What the server is and what it says of itself and the model: asked once an endpoint, model and
@@ -61,6 +54,7 @@ public struct ChatCompletionsClient: Sendable {
   package func describe(model: String = "") async -> ServerDescription {
     var endpoint = endpoint
     endpoint.timeouts = HTTPTimeouts()
+    endpoint.retry = .none
     let key = DescriptionKey(endpoint: endpoint, model: model)
     let now = MonotonicTime.now()
     if let known = Self.descriptions.withLock({ $0[key] }), now < known.end {
@@ -94,26 +88,12 @@ public struct ChatCompletionsClient: Sendable {
   ) async throws -> (head: HTTPResponseHead, body: [UInt8]) {
     var headers = [(name: "Accept", value: "application/json")]
     if body != nil { headers.append((name: "Content-Type", value: "application/json")) }
+    var endpoint = endpoint
+    if let timeouts { endpoint.timeouts = timeouts }
     return try await HTTPClient.shared.send(
-      HTTPRequest(
-        method: body == nil ? "GET" : "POST", url: try endpoint.rootURL(name),
-        unixSocketPath: endpoint.unixSocketPath, certificateFile: endpoint.certificateFile,
-        headers: endpoint.requestHeaders(headers), body: body ?? [],
-        timeouts: timeouts ?? endpoint.timeouts),
+      endpoint.request(
+        body == nil ? "GET" : "POST", url: try endpoint.rootURL(name), headers: headers,
+        body: body ?? []),
       maxBytes: 16 << 20)
-  }
-
-  /// As much of the body as comes; the status is the news, not a body that breaks off.
-  private static func errorBody(of response: HTTPResponseStream) async throws -> [UInt8] {
-    var body: [UInt8] = []
-    do {
-      for try await chunk in response {
-        body.append(contentsOf: chunk)
-        if body.count >= maxErrorBody { break }
-      }
-    } catch is WireError {
-      // Cancellation, though, is passed on.
-    }
-    return body
   }
 }

@@ -3,16 +3,19 @@
 public struct ChatEventStream: Sendable, AsyncSequence {
   public typealias Element = ChatEvent
 
-  private let response: HTTPResponseStream
-  private let failure: ServerFailure
+  private let answer: ChatSender.Answer
+  private let sender: ChatSender
 
-  init(response: HTTPResponseStream, failure: ServerFailure) {
-    self.response = response
-    self.failure = failure
+  init(answer: ChatSender.Answer, sender: ChatSender) {
+    self.answer = answer
+    self.sender = sender
   }
 
+  /// The attempts so far and the rate limits of the newest.
+  public var report: RequestReport { sender.report }
+
   public func makeAsyncIterator() -> AsyncIterator {
-    AsyncIterator(bytes: response.makeAsyncIterator(), decoder: ChatStreamDecoder(failure: failure))
+    AsyncIterator(answer: answer, sender: sender)
   }
 
   public struct AsyncIterator: AsyncIteratorProtocol {
@@ -22,10 +25,14 @@ public struct ChatEventStream: Sendable, AsyncSequence {
     private var position = 0
     /// Thrown once the events before it were given.
     private var error: (any Error)?
+    private let sender: ChatSender
+    /// Something of the answer was given: it cannot be taken back and asked for again.
+    private var hasGiven = false
 
-    init(bytes: HTTPResponseStream.AsyncIterator, decoder: ChatStreamDecoder) {
-      self.bytes = bytes
-      self.decoder = decoder
+    init(answer: ChatSender.Answer, sender: ChatSender) {
+      bytes = answer.response.makeAsyncIterator()
+      decoder = ChatStreamDecoder(failure: answer.failure)
+      self.sender = sender
     }
 
     /// What the server said about the answer so far, beside its events: `id`, `model`,
@@ -38,6 +45,7 @@ public struct ChatEventStream: Sendable, AsyncSequence {
       while true {
         if position < events.count {
           defer { position += 1 }
+          hasGiven = true
           return events[position]
         }
         events.removeAll(keepingCapacity: true)
@@ -70,7 +78,17 @@ public struct ChatEventStream: Sendable, AsyncSequence {
         bytes = nil
         // A complete answer stays one, even where the connection then broke.
         if (error as? WireError)?.kind == .endedEarly && decoder.hasFinishReason { return }
-        self.error = error
+        guard let error = error as? WireError else {
+          self.error = error
+          return
+        }
+        guard error.isTransient, !hasGiven, events.isEmpty else {
+          self.error = sender.final(error)
+          return
+        }
+        let answer = try await sender.reopen(after: error)
+        bytes = answer.response.makeAsyncIterator()
+        decoder = ChatStreamDecoder(failure: answer.failure)
       }
     }
   }

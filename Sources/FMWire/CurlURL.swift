@@ -22,7 +22,10 @@ final class CurlURL {
     let scheme = part(CURLUPART_SCHEME)?.lowercased()
     if reason == nil, !hasScheme || (scheme != "http" && scheme != "https") {
       reason = "it does not start with http:// or https://"
-    } else if reason == nil, part(CURLUPART_HOST)?.isEmpty ?? true {
+    } else if reason == nil,
+      // curl would take the first part of the path for the host.
+      part(CURLUPART_HOST)?.isEmpty ?? true || text.contains(":///")
+    {
       reason = "it names no host"
     }
     if let reason {
@@ -46,6 +49,15 @@ final class CurlURL {
   var path: String {
     get { part(CURLUPART_PATH) ?? "/" }
     set { curl_url_set(pointer, CURLUPART_PATH, newValue, 0) }
+  }
+
+  /// What it holds beyond scheme, host, port and path, in words; nil = nothing.
+  var excess: String? {
+    if part(CURLUPART_USER) != nil || part(CURLUPART_PASSWORD) != nil {
+      return "a user or password"
+    }
+    if part(CURLUPART_QUERY) != nil { return "a query" }
+    return part(CURLUPART_FRAGMENT) != nil ? "a fragment" : nil
   }
 
   /// The whole URL.

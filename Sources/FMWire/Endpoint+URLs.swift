@@ -1,4 +1,16 @@
 extension Endpoint {
+  /// Throws `.invalidURL` unless the base URL is http or https with a host, and holds nothing but
+  /// that, a port and a path: what else a URL can carry ends up in logs, and keys have a place of
+  /// their own.
+  package func validate() throws(WireError) {
+    let url = try CurlURL(baseURL)
+    guard let excess = url.excess else { return }
+    throw WireError(
+      kind: .invalidURL,
+      message: "the base URL of \(url.host) holds \(excess); use one like "
+        + "http://127.0.0.1:8080/v1, with the key apart", url: url.shown)
+  }
+
   /// Where completions are POSTed: a base URL that ends in `/chat/completions` as it is; one with a
   /// path component like `v1` with `/chat/completions` appended; any other with
   /// `/v1/chat/completions`. A query stays. Throws `.invalidURL`.
@@ -38,6 +50,19 @@ extension Endpoint {
   private static func isVersion(_ component: String) -> Bool {
     component.utf8.count > 1 && component.hasPrefix("v")
       && component.utf8.dropFirst().allSatisfy { 48...57 ~= $0 }
+  }
+
+  /// A request to one of this endpoint's URLs, with its headers, limits and way there. Warns, once a
+  /// host, where it would carry a key in the clear.
+  func request(
+    _ method: String, url: String, headers: [(name: String, value: String)], body: [UInt8] = []
+  ) -> HTTPRequest {
+    var request = HTTPRequest(
+      method: method, url: url, unixSocketPath: unixSocketPath, certificateFile: certificateFile,
+      headers: requestHeaders(headers), body: body, timeouts: timeouts)
+    request.proxy = proxy
+    ClearTextKeyWarning.check(request)
+    return request
   }
 
   /// The requests' head: the client's own headers, then this endpoint's in their place.

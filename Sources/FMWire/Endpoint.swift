@@ -9,11 +9,16 @@ public struct Endpoint: Sendable, Hashable {
   /// Sent with every request; they win over the client's own.
   public var headers: [String: String]
   public var timeouts: HTTPTimeouts
+  public var retry: RetryPolicy
+  /// A proxy's URL, "" for none, nil for what the environment says (which is not asked for this
+  /// machine itself and for Unix sockets).
+  public var proxy: String?
 
   public init(
     baseURL: String, unixSocketPath: String? = nil, certificateFile: String? = nil,
     apiKey: String? = nil, headers: [String: String] = [:],
-    timeouts: HTTPTimeouts = HTTPTimeouts()
+    timeouts: HTTPTimeouts = HTTPTimeouts(), retry: RetryPolicy = RetryPolicy(),
+    proxy: String? = nil
   ) {
     self.baseURL = baseURL
     self.unixSocketPath = unixSocketPath
@@ -21,5 +26,7 @@ public struct Endpoint: Sendable, Hashable {
     self.apiKey = apiKey
     self.headers = headers
     self.timeouts = timeouts
+    self.retry = retry
+    self.proxy = proxy
   }
 }

@@ -49,7 +49,7 @@ struct EngineModelFiles {
     _ path: String, from source: String
   ) throws(EngineUnavailable) -> GGUFHeader {
     do {
-      return try GGUFHeader(path: path)
+      return try GGUFHeader.remembered(path: path)
     } catch {
       throw EngineUnavailable(kind: .badModel, message: "\(error.message) (\(source))")
     }
@@ -75,7 +75,7 @@ struct EngineModelsFolder {
     for name in names {
       let header: GGUFHeader
       do {
-        header = try GGUFHeader(path: "\(path)/\(name)")
+        header = try GGUFHeader.remembered(path: "\(path)/\(name)")
       } catch {
         // Taking an older model instead would answer with something the user did not install.
         throw EngineUnavailable(

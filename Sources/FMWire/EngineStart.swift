@@ -71,6 +71,8 @@ struct EngineStart {
     // that the engine lives is known by other means.
     endpoint.timeouts.firstByte = 3600
     endpoint.timeouts.idle = 600
+    // A child that does not answer has died, and is started again.
+    endpoint.retry = .none
 
     let process: EngineProcess
     do {

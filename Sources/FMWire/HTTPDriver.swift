@@ -130,7 +130,9 @@ final class HTTPDriver: @unchecked Sendable {
   private func collect() {
     while let (easy, code) = multi?.nextFinished() {
       guard let transfer = CurlEasyHandle.owner(of: easy, as: HTTPTransfer.self) else { continue }
-      finish(transfer, code == CURLE_OK ? nil : WireError(code, of: transfer))
+      // curl is content with a head that ends in the middle.
+      let isComplete = code == CURLE_OK && transfer.hasHead
+      finish(transfer, isComplete ? nil : WireError(code, of: transfer))
     }
   }
 

@@ -274,7 +274,7 @@ final class HTTPExchange: Sendable {
     return isAccepted
   }
 
-  /// The exchange is over; nil = the response is complete.
+  /// The exchange is over; nil = the response is complete, its head was received.
   func end(_ failure: WireError?) {
     let (headWaiter, reader) = state.withLock {
       state -> (
@@ -290,10 +290,6 @@ final class HTTPExchange: Sendable {
       headWaiter?.resume(throwing: failure)
       reader?.resume(throwing: failure)
     } else {
-      headWaiter?.resume(
-        throwing: WireError(
-          kind: .invalidResponse, message: "\(target.shownURL) sent no response head",
-          url: target.shownURL))
       reader?.resume(returning: nil)
     }
   }

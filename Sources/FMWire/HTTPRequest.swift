@@ -8,6 +8,11 @@ public struct HTTPRequest: Sendable {
   public var headers: [(name: String, value: String)]
   public var body: [UInt8]
   public var timeouts: HTTPTimeouts
+  /// Seconds of the total time limit that earlier attempts have used up.
+  public var elapsed = 0.0
+  /// A proxy's URL, "" for none, nil for what the environment says. The environment's is never used
+  /// for this machine itself and for Unix sockets, an explicit one is.
+  public var proxy: String?
 
   public init(
     method: String, url: String, unixSocketPath: String? = nil, certificateFile: String? = nil,

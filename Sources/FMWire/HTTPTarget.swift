@@ -6,7 +6,10 @@ struct HTTPTarget: Sendable {
   let host: String
   let isSecure: Bool
   let isLoopback: Bool
+  /// nil = plain HTTP that no proxy can lead over TLS, or no authorities found for one that might.
   let certificates: CertificateSource?
+  /// A proxy's URL, "" for none, nil for what the environment says.
+  let proxy: String?
   /// The request's head beyond what curl writes itself.
   let headerLines: [String]
 
@@ -19,8 +22,15 @@ struct HTTPTarget: Sendable {
     host = parts.host
     isSecure = parts.scheme == "https"
     isLoopback = parts.isLoopback
-    certificates =
-      isSecure ? try CertificateSource.find(request.certificateFile, for: parts.shown) : nil
+    proxy = request.proxy ?? (isLoopback || request.unixSocketPath != nil ? "" : nil)
+    if isSecure {
+      certificates = try CertificateSource.find(request.certificateFile, for: parts.shown)
+    } else if proxy == "" {
+      certificates = nil
+    } else {
+      // For a proxy that is reached over TLS; without one, plain HTTP needs no authorities.
+      certificates = try? CertificateSource.find(request.certificateFile, for: parts.shown)
+    }
 
     guard !request.method.isEmpty, request.method.utf8.allSatisfy(Self.isTokenByte) else {
       throw WireError(

@@ -41,7 +41,8 @@ final class HTTPTransfer {
     self.easy = easy
     self.reschedule = reschedule
     let total = exchange.request.timeouts.total
-    totalDeadline = total > 0 ? MonotonicTime.now().advanced(by: total) : .never
+    totalDeadline =
+      total > 0 ? MonotonicTime.now().advanced(by: total - exchange.request.elapsed) : .never
     deadline = totalDeadline
     configure()
     for line in exchange.target.headerLines {
@@ -68,7 +69,7 @@ final class HTTPTransfer {
     // Answers to CONNECT are the proxy's, not the server's.
     easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, true)
     if let path = request.unixSocketPath { easy.set(CURLOPT_UNIX_SOCKET_PATH, path) }
-    if target.isLoopback || request.unixSocketPath != nil { easy.set(CURLOPT_PROXY, "") }
+    if let proxy = target.proxy { easy.set(CURLOPT_PROXY, proxy) }
 
     easy.set(CURLOPT_SSL_VERIFYPEER, true)
     easy.set(CURLOPT_SSL_VERIFYHOST, 2)
@@ -271,15 +272,5 @@ final class HTTPTransfer {
     deadline =
       limit > 0 ? min(totalDeadline, MonotonicTime.now().advanced(by: limit)) : totalDeadline
     reschedule(deadline)
-  }
-}
-
-extension String {
-  /// Without spaces, tabs and line ends at both sides.
-  func trimmingASCIIWhitespace() -> String {
-    let isSpace: (UInt8) -> Bool = { $0 == 32 || 9...13 ~= $0 }
-    let bytes = utf8.drop(while: isSpace)
-    guard let last = bytes.lastIndex(where: { !isSpace($0) }) else { return "" }
-    return String(bytes[...last]) ?? self
   }
 }

@@ -10,14 +10,25 @@ struct ServerFailure: Sendable {
   private let contentType: String
   private let retryAfter: Double?
   private let location: String?
+  /// The server's own word on whether another attempt makes sense.
+  private let shouldRetry: Bool?
+  private let requestBytes: Int
 
-  init(url: String, secrets: Secrets, head: HTTPResponseHead) {
+  /// - Parameter requestBytes: of the body that was sent.
+  init(url: String, secrets: Secrets, head: HTTPResponseHead, requestBytes: Int = 0) {
     self.url = url
     self.secrets = secrets
     status = head.status
     contentType = head.header("content-type")?.lowercased() ?? ""
     retryAfter = RetryAfter.seconds(in: head)
     location = head.header("location")
+    shouldRetry =
+      switch head.header("x-should-retry")?.lowercased() {
+      case "true": true
+      case "false": false
+      default: nil
+      }
+    self.requestBytes = requestBytes
   }
 
   /// Whether a JSON value is an error in one of the known shapes, whatever the status.
@@ -72,15 +83,39 @@ struct ServerFailure: Sendable {
   private func error(_ words: ServerWords, body: [UInt8], status: Int) -> WireError {
     // An error inside a good response carries its status, if any, in its body.
     let status = 200..<300 ~= status ? words.status ?? status : status
-    let kind =
+    var kind =
       words.kindByText ?? Self.kind(ofStatus: status) ?? (words.isPage ? .invalidResponse : .server)
+    // Some gateways answer 404 to a body over their limit.
+    if status == 404, requestBytes > Self.suspectBytes, !words.isAboutModel {
+      kind = .requestTooLarge
+    }
     return error(kind, words, body: body, status: status)
+  }
+
+  /// Bytes of a request that a gateway may find too large: the lowest limit in use is a megabyte.
+  private static let suspectBytes = 1_000_000
+
+  /// Whether the same request may succeed later.
+  private func isTransient(_ kind: WireError.Kind, _ words: ServerWords, status: Int) -> Bool {
+    guard [.server, .rateLimited, .timeout, .invalidResponse].contains(kind), status >= 400 else {
+      return false
+    }
+    if let shouldRetry { return shouldRetry }
+    if words.isFinal(status: status) { return false }
+    switch status {
+    case 408, 425, 429: return true
+    // Not implemented, HTTP version not supported, loop detected, network login.
+    case 501, 505, 508, 511: return false
+    case 500...: return true
+    default: return kind == .rateLimited
+    }
   }
 
   private static func kind(ofStatus status: Int) -> WireError.Kind? {
     switch status {
     case 401, 403: .authentication
     case 404: .notFound
+    case 408: .timeout
     case 413: .requestTooLarge
     case 429: .rateLimited
     default: nil
@@ -106,12 +141,17 @@ struct ServerFailure: Sendable {
     } else {
       message = "\(url) answered \(answered): \(said)"
     }
+    if kind == .requestTooLarge, requestBytes > 0 {
+      message += " (the request had \(requestBytes) bytes)"
+    }
     if let advice = Self.advice(kind) { message += " (\(advice))" }
-    return WireError(
+    var error = WireError(
       kind: kind, message: message, url: url, httpStatus: status, body: bodyText(body),
       tokenCount: kind == .contextSizeExceeded ? words.tokenCount : nil,
       contextSize: kind == .contextSizeExceeded ? words.contextSize : nil,
       retryAfter: retryAfter)
+    error.isTransient = isTransient(kind, words, status: status)
+    return error
   }
 
   private static func advice(_ kind: WireError.Kind) -> String? {

@@ -112,6 +112,9 @@ struct ServerWords {
     if marks.contains(where: Self.overflowMarks.contains) || says(Self.overflowPhrases) {
       return .contextSizeExceeded
     }
+    if marks.contains(where: Self.filterMarks.contains) || says(Self.filterPhrases) {
+      return .contentFiltered
+    }
     if says(Self.noImagesPhrases) { return .imagesUnsupported }
     if marks.contains("invalid_api_key") || marks.contains("authentication_error") {
       return .authentication
@@ -123,6 +126,36 @@ struct ServerWords {
     if says(Self.tooLargePhrases) { return .requestTooLarge }
     return nil
   }
+
+  /// The words say that the same request will fail again, whatever the status.
+  func isFinal(status: Int) -> Bool {
+    if marks.contains(where: Self.finalMarks.contains) { return true }
+    // OpenAI marks some of its 429 so, too, which do pass.
+    if status >= 500, marks.contains("invalid_request_error") { return true }
+    let text = ByteText(text.lowercased())
+    return Self.finalPhrases.contains(where: text.contains)
+  }
+
+  /// The words are about the model, not about the request's path or size.
+  var isAboutModel: Bool {
+    marks.contains("model_not_found") || ByteText(text.lowercased()).contains("model")
+  }
+
+  private static let finalMarks = [
+    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
+  ]
+
+  /// A grammar or a chat template that does not work will not work next time; nor will an account
+  /// without credit. llama.cpp answers 500 to the first two.
+  private static let finalPhrases = [
+    "exceeded your current quota",
+    "failed to parse grammar",
+    "failed to initialize samplers",
+    "unable to generate parser for this template",
+    "jinja",
+    "chat template",
+    "json schema",
+  ]
 
   private static let overflowMarks = ["exceed_context_size_error", "context_length_exceeded"]
 
@@ -139,6 +172,18 @@ struct ServerWords {
     "exceeds the maximum allowed context size",
     "exceeds the context window",
     "prompt is too long",
+  ]
+
+  private static let filterMarks = [
+    "content_filter", "content_policy_violation", "responsibleaipolicyviolation",
+    "guardrail_violation", "guardrailviolation",
+  ]
+
+  /// Azure, OpenAI, Apple.
+  private static let filterPhrases = [
+    "content management policy", "violates our usage policies",
+    "detected content likely to be unsafe",
+    "safety guardrails",
   ]
 
   /// llama.cpp, Ollama, vLLM, OpenRouter, OpenAI, DeepSeek and relatives.

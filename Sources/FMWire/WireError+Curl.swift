@@ -16,6 +16,9 @@ extension WireError {
     let kind: Kind
     let message: String
     switch code {
+    case CURLE_OK:
+      kind = .connect
+      message = "\(url) closed the connection in the midst of its answer's head"
     case CURLE_URL_MALFORMAT:
       kind = .invalidURL
       message = "the URL \(url) cannot be used: \(detail)"
@@ -60,6 +63,23 @@ extension WireError {
       message = "no answer from \(url): \(detail)"
     }
     self.init(kind: kind, message: message, url: url)
+    isTransient = Self.isTransient(code, kind, detail)
+  }
+
+  /// Whether the network may do better next time. Certificates, protocols and URLs will not.
+  private static func isTransient(_ code: CURLcode, _ kind: Kind, _ detail: String) -> Bool {
+    switch kind {
+    case .connect, .endedEarly: true
+    // curl's own limit is that for connecting.
+    case .timeout: code == CURLE_OPERATION_TIMEDOUT
+    // A handshake that the other side broke off.
+    case .tls:
+      code == CURLE_SSL_CONNECT_ERROR
+        && ["reset by peer", "SSL_ERROR_SYSCALL", "unexpected eof"].contains {
+          ByteText(detail).contains($0)
+        }
+    default: false
+    }
   }
 
   /// The system's or else curl's words.
@@ -68,6 +88,17 @@ extension WireError {
     if code == CURLE_COULDNT_CONNECT, system != 0 { return Errno(code: system).description }
     let text = transfer.easy.errorText
     let words = text.isEmpty ? String(cString: curl_easy_strerror(code)) : text
-    return words.split(whereSeparator: \.isNewline).joined(separator: " ")
+    return withoutUsers(words.split(whereSeparator: \.isNewline).joined(separator: " "))
+  }
+
+  /// curl quotes a proxy's URL with the user and the password that it holds.
+  static func withoutUsers(_ text: String) -> String {
+    text.split(separator: " ", omittingEmptySubsequences: false).map { word in
+      guard let at = word.lastIndex(of: "@"), let colon = word.firstIndex(of: ":"), colon < at
+      else {
+        return String(word)
+      }
+      return "..." + word[at...]
+    }.joined(separator: " ")
   }
 }

@@ -23,6 +23,8 @@ public struct WireError: Error, Sendable, Equatable {
     case requestTooLarge
     /// The server says it takes no pictures.
     case imagesUnsupported
+    /// A content filter of the server refused the request.
+    case contentFiltered
     /// The answer is no valid HTTP, SSE or JSON; `message` holds the offending text, shortened.
     case invalidResponse
     /// The stream ended without a finish reason and without [DONE].
@@ -41,6 +43,18 @@ public struct WireError: Error, Sendable, Equatable {
   public var contextSize: Int?
   /// Seconds to wait, from Retry-After.
   public var retryAfter: Double?
+  /// The same request may well succeed a little later.
+  public var isTransient = false
+  /// All attempts of the request, the failed last one included; empty where none was made.
+  public var attempts: [RequestAttempt] = []
+  /// The answer's rate limit headers.
+  public var rateLimits: [Header] = []
+
+  public struct Header: Sendable, Equatable {
+    /// In lower case.
+    public var name: String
+    public var value: String
+  }
 
   public init(
     kind: Kind, message: String, url: String? = nil, httpStatus: Int? = nil, body: String? = nil,

@@ -132,18 +132,4 @@ import Testing
     #expect(body["cache_prompt"] == true)
     #expect(body.objectValue?.members.filter { $0.name == "model" }.count == 1)
   }
-
-  @Test(arguments: [
-    "", "localhost:8080", "ftp://host", "http://", "http:///v1", "http://:80", "http://h/v1?x=1",
-    "http://user:secret@host", "http://host/a b", "file:///etc/passwd",
-  ])
-  func badBaseURLsAreRefused(url: String) {
-    let error = #expect(throws: WireError.self) { try ChatConfiguration.validate(baseURL: url) }
-    #expect(error?.kind == .invalidURL)
-  }
-
-  @Test(arguments: ["http://h", "HTTPS://h/v1/", "http://[::1]:80/x", "http://127.0.0.1:8080"])
-  func goodBaseURLsPass(url: String) throws {
-    try ChatConfiguration.validate(baseURL: url)
-  }
 }

@@ -30,6 +30,27 @@ import Testing
   }
 
   @Test(arguments: [
+    "", "localhost:8080", "ftp://host", "http://", "http:///v1", "http://:80", "http://h/v1?x=1",
+    "http://user:secret@host", "http://host/a b", "file:///etc/passwd", "http://h/#x",
+    "http://:secret@h", "no scheme",
+  ])
+  func badBaseURLsAreRefused(url: String) {
+    let error = #expect(throws: WireError.self) { try Endpoint(baseURL: url).validate() }
+    #expect(error?.kind == .invalidURL)
+  }
+
+  @Test(arguments: ["http://h", "HTTPS://h/v1/", "http://[::1]:80/x", "http://127.0.0.1:8080"])
+  func goodBaseURLsPass(url: String) throws {
+    try Endpoint(baseURL: url).validate()
+  }
+
+  @Test(arguments: ["http://user:s3cret@h", "http://h/v1?key=s3cret", "ftp://x:s3cret@h"])
+  func badBaseURLsAreNotQuoted(url: String) {
+    let error = #expect(throws: WireError.self) { try Endpoint(baseURL: url).validate() }
+    #expect(error?.message.contains("s3cret") == false)
+  }
+
+  @Test(arguments: [
     ("http://localhost/", true), ("http://LOCALHOST:1/", true), ("http://x.localhost/", true),
     ("http://127.0.0.1/", true), ("http://127.9.9.9/", true), ("http://[::1]/", true),
     ("http://127.0.0.1.example.com/", false), ("http://localhost.example.com/", false),

@@ -54,11 +54,31 @@ final class ScriptedServer: Sendable {
 
   func client(
     _ path: String = "", apiKey: String? = nil, headers: [String: String] = [:],
-    timeouts: HTTPTimeouts = HTTPTimeouts()
+    timeouts: HTTPTimeouts = HTTPTimeouts(), retry: RetryPolicy = .none
   ) -> ChatCompletionsClient {
     ChatCompletionsClient(
       endpoint: Endpoint(
-        baseURL: baseURL + path, apiKey: apiKey, headers: headers, timeouts: timeouts))
+        baseURL: baseURL + path, apiKey: apiKey, headers: headers, timeouts: timeouts, retry: retry)
+    )
+  }
+
+  /// For requests whose connection the next one must not find: libcurl would replace it unseen when
+  /// the scenario breaks it.
+  private static let unkept = [(name: "Connection", value: "close")]
+
+  /// What the next requests get, one scenario each.
+  func script(_ scenarios: JSONValue...) async throws {
+    let (head, _) = try await HTTPClient.shared.send(
+      HTTPRequest(
+        method: "POST", url: baseURL + "/_script", headers: Self.unkept,
+        body: Array(JSONValue.array(scenarios).jsonText.utf8)))
+    assert(head.status == 200)
+  }
+
+  /// Forgets the requests so far and what was scripted.
+  func clear() async throws {
+    _ = try await HTTPClient.shared.send(
+      HTTPRequest(method: "DELETE", url: baseURL + "/_log", headers: Self.unkept))
   }
 
   /// A request body whose model selects the scenario; `tag` finds the request in the log.
@@ -88,7 +108,7 @@ final class ScriptedServer: Sendable {
 
   func log() async throws -> [JSONValue] {
     let (_, body) = try await HTTPClient.shared.send(
-      HTTPRequest(method: "GET", url: baseURL + "/_log"))
+      HTTPRequest(method: "GET", url: baseURL + "/_log", headers: Self.unkept))
     return try JSONValue(parsing: body).arrayValue ?? []
   }
 }

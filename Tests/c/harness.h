@@ -141,7 +141,7 @@ static inline FMSystemLanguageModelRef scenario_model(const char *scenario) {
   char *description = NULL;
   snprintf(name, sizeof name, "scenario:%s", scenario);
   FMSystemLanguageModelRef model = FMLanguageModelCreateChatCompletions(
-      server_url(), name, NULL, NULL, &code, &description);
+      server_url(), name, NULL, "{\"max_retries\": 0}", &code, &description);
   if (model == NULL) {
     fprintf(stderr, "no model: %d %s\n", code, description != NULL ? description : "");
     exit(2);

@@ -119,6 +119,16 @@ TEST(urls_and_options_are_checked_at_once) {
             create("http://127.0.0.1:1", "m", NULL, "{\"image\": {\"quality\": 101}}"));
   CHECK_INT(FMStatusInvalidArgument,
             create("http://127.0.0.1:1", "m", NULL, "{\"headers\": {\"X\": \"a\\r\\nb\"}}"));
+  CHECK_INT(FMStatusInvalidArgument,
+            create("http://127.0.0.1:1", "m", NULL, "{\"max_retries\": -1}"));
+  CHECK_INT(FMStatusInvalidArgument,
+            create("http://127.0.0.1:1", "m", NULL, "{\"max_retries\": 101}"));
+  CHECK_INT(FMStatusInvalidArgument,
+            create("http://127.0.0.1:1", "m", NULL, "{\"max_retries\": 0.5}"));
+  CHECK_INT(FMStatusInvalidArgument, create("http://127.0.0.1:1", "m", NULL, "{\"proxy\": 1}"));
+  CHECK_INT(0, create("http://127.0.0.1:1", "m", NULL,
+                      "{\"max_retries\": 0, \"proxy\": \"\","
+                      " \"certificate_file\": \"/etc/ssl/cert.pem\"}"));
   CHECK_INT(0, create("http://127.0.0.1:1", "m", NULL,
                       "{\"headers\": {\"X-Team\": \"a\"}, \"timeout\": {\"connect\": 1.5},"
                       " \"context_size\": 100, \"supports_images\": false,"

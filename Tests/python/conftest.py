@@ -56,6 +56,7 @@ def model(server: ScriptedServer) -> Models:
             supports_images=True,
             context_size=4096,
             server="llama.cpp",
+            max_retries=0,
         )
 
     return make

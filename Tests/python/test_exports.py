@@ -17,6 +17,7 @@ from openfm import _ctypes_bindings, errors
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPORTED = {
+    "Attempt",
     "build_info",
     "debug_live_objects",
     "__version__",

@@ -128,6 +128,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "ResponseStream",
     ),
     "usage": (
+        "Attempt",
         "InputUsage",
         "OutputUsage",
         "Response",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -151,9 +152,13 @@ class ChatCompletionsLanguageModel(LanguageModel):
     """A model on a server that speaks the OpenAI chat-completions protocol.
 
     ``base_url`` ends like "http://127.0.0.1:8080" or ".../v1". ``timeout`` is a number of seconds
-    for the whole request, or a Timeout. ``context_size``, ``supports_images``, ``supports_tools``
-    and ``server`` (whose rules apply: "llama.cpp", "ollama", "vllm", "lmstudio", "mlx", "openai" or
-    "generic") are asked of the server where they are not given and matter.
+    for the whole request, or a Timeout. What may pass (no connection, 408, 429, 5xx) is tried again
+    ``max_retries`` times (0 to 100, 2 where it is None), within the timeout and only while nothing
+    of the answer has come. ``proxy`` is a proxy's URL, "" for none, None for what ``https_proxy``
+    and its kin say; those never apply to this machine. ``certificate_file`` holds the authorities
+    to trust, in PEM, in place of the system's. ``context_size``, ``supports_images``,
+    ``supports_tools`` and ``server`` (whose rules apply: "llama.cpp", "ollama", "vllm", "lmstudio",
+    "mlx", "openai" or "generic") are asked of the server where they are not given and matter.
     ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request.
     Making one connects to nothing. Raises InvalidURLError for a ``base_url`` that is none.
     """
@@ -166,6 +171,9 @@ class ChatCompletionsLanguageModel(LanguageModel):
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float | Timeout | None = None,
+        max_retries: int | None = None,
+        proxy: str | None = None,
+        certificate_file: str | os.PathLike[str] | None = None,
         context_size: int | None = None,
         supports_images: bool | None = None,
         supports_guided_generation: bool | None = None,
@@ -177,6 +185,9 @@ class ChatCompletionsLanguageModel(LanguageModel):
         options: dict[str, Any] = {
             "headers": _checked_headers(headers),
             "timeout": _checked_timeout(timeout),
+            "max_retries": _checked_retries(max_retries),
+            "proxy": _checked("proxy", proxy, str),
+            "certificate_file": None if certificate_file is None else os.fspath(certificate_file),
             "context_size": _checked("context_size", context_size, int),
             "supports_images": _checked("supports_images", supports_images, bool),
             "supports_guided_generation": _checked(
@@ -207,6 +218,9 @@ class ChatCompletionsLanguageModel(LanguageModel):
         return f"ChatCompletionsLanguageModel({self.base_url!r}, {self.model!r})"
 
 
+_MOST_RETRIES = 100
+
+
 def _encode_argument(name: str, value: object) -> bytes:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
@@ -228,6 +242,16 @@ def _checked(name: str, value: Any, kind: type[int] | type[str]) -> Any:
     if isinstance(value, int) and kind is int and value < 1:
         raise ValueError(f"{name} must be at least 1, not {value}")
     return value
+
+
+def _checked_retries(retries: int | None) -> int | None:
+    if retries is None:
+        return None
+    if not isinstance(retries, int) or isinstance(retries, bool):
+        raise TypeError(f"max_retries must be int or None, not {type(retries).__name__}")
+    if not 0 <= retries <= _MOST_RETRIES:
+        raise ValueError(f"max_retries must be from 0 to {_MOST_RETRIES}, not {retries}")
+    return retries
 
 
 def _checked_headers(headers: Mapping[str, str] | None) -> dict[str, str] | None:

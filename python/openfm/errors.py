@@ -8,7 +8,7 @@
     │  ├─ UnsupportedGuideError
     │  ├─ UnsupportedLanguageOrLocaleError
     │  ├─ DecodingFailureError                raw_content: the answer that does not fit the schema
-    │  ├─ RateLimitedError                    retry_after, in seconds
+    │  ├─ RateLimitedError                    retry_after (seconds), rate_limits, attempts
     │  ├─ ConcurrentRequestsError
     │  ├─ RefusalError                        explanation_entries
     │  ├─ InvalidGenerationSchemaError
@@ -37,7 +37,7 @@
     │     ├─ DuplicateLabelError              label; also a ValueError
     │     ├─ InvalidLabelError                label; also a ValueError
     │     └─ InvalidOrientationError          also a ValueError
-    ├─ TransportError                         url
+    ├─ TransportError                         url, attempts
     │  ├─ ConnectError                        also a ConnectionError
     │  ├─ TLSError
     │  ├─ TransportTimeoutError               also a TimeoutError
@@ -283,6 +283,8 @@ class RateLimitedError(GenerationError):
 
     default_code = GenerationErrorCode.RATE_LIMITED
     retry_after: float | None = _detail("retry_after")
+    rate_limits: Mapping[str, str] | None = _detail("rate_limits")
+    attempts: Sequence[Mapping[str, Any]] | None = _detail("attempts")
 
 
 class ConcurrentRequestsError(GenerationError):
@@ -510,6 +512,7 @@ class TransportError(FoundationModelsError):
     """Something is wrong on the way to the server, or with its answer."""
 
     url: str | None = _detail("url")
+    attempts: Sequence[Mapping[str, Any]] | None = _detail("attempts")
 
 
 class ConnectError(TransportError, ConnectionError):

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["InputUsage", "OutputUsage", "Response", "ResponseMetadata", "SentImage", "Usage"]
+__all__ = [
+    "Attempt",
+    "InputUsage",
+    "OutputUsage",
+    "Response",
+    "ResponseMetadata",
+    "SentImage",
+    "Usage",
+]
 
 _Content = TypeVar("_Content")
 
@@ -50,6 +58,19 @@ class SentImage:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """One attempt of a request. ``seconds`` until the head of its answer, or its failure; ``error``
+    names the kind of failure, None for the attempt that was answered; ``delay`` is the wait before
+    the next attempt, in seconds."""
+
+    seconds: float
+    http_status: int | None
+    error: str | None
+    message: str | None
+    delay: float | None
+
+
+@dataclass(frozen=True)
 class ResponseMetadata:
     """What is known about a response beside its content."""
 
@@ -63,6 +84,10 @@ class ResponseMetadata:
     total_seconds: float | None = None
     #: What the server told beside the answer: ``id``, ``model``, ``timings`` and the like.
     server: Mapping[str, Any] = field(default_factory=dict)
+    #: All attempts of the request; the last one was answered.
+    attempts: tuple[Attempt, ...] = ()
+    #: The headers in which the server told how much may still be asked for, names in lower case.
+    rate_limits: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,4 +150,19 @@ def metadata_from(members: Mapping[str, Any]) -> ResponseMetadata:
         first_text_seconds=members["seconds"]["first_text"],
         total_seconds=members["seconds"]["total"],
         server=members["server"],
+        attempts=attempts_from(members),
+        rate_limits=members["rate_limits"],
+    )
+
+
+def attempts_from(members: Mapping[str, Any]) -> tuple[Attempt, ...]:
+    return tuple(
+        Attempt(
+            seconds=attempt["seconds"],
+            http_status=attempt["http_status"],
+            error=attempt["error"],
+            message=attempt["message"],
+            delay=attempt["delay"],
+        )
+        for attempt in members.get("attempts") or ()
     )
