@@ -105,18 +105,24 @@ import Testing
       var body = try #require(ask(story, tokens: 1500).objectValue)
       body["stream"] = true
       let request = JSONValue.object(body)
-      let task = Task { try await complete(request, at: endpoint) }
-      while !(try await isBusy()) { try await Task.sleep(for: .milliseconds(10)) }
-      try await Task.sleep(for: .milliseconds(300))
-      #expect(try await isBusy())
+      // Every time, but within a second only in the best of several tries: the machine may be busy
+      // with other things. A request that was not given up would hold the slot for the rest of its
+      // 1500 tokens, half a minute.
+      var times: [Duration] = []
+      while times.count < 6, times.last.map({ $0 >= .seconds(1) }) ?? true {
+        let task = Task { try await complete(request, at: endpoint) }
+        while !(try await isBusy()) { try await Task.sleep(for: .milliseconds(10)) }
+        try await Task.sleep(for: .milliseconds(300))
+        #expect(try await isBusy())
 
-      task.cancel()
-      let begin = ContinuousClock.now
-      while try await isBusy() { try await Task.sleep(for: .milliseconds(10)) }
-      // Free within a second on a quiet machine. A request that was not given up would hold the slot
-      // for the rest of its 1500 tokens, half a minute.
-      #expect(ContinuousClock.now - begin < .seconds(5))
-      await #expect(throws: (any Error).self) { try await task.value }
+        task.cancel()
+        let begin = ContinuousClock.now
+        while try await isBusy() { try await Task.sleep(for: .milliseconds(10)) }
+        times.append(ContinuousClock.now - begin)
+        #expect(times[times.count - 1] < .seconds(15))
+        await #expect(throws: (any Error).self) { try await task.value }
+      }
+      #expect(times.contains { $0 < .seconds(1) }, "free after \(times)")
     }
   }
 }

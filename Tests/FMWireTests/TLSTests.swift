@@ -5,23 +5,33 @@ import Testing
 
 extension NetworkTests {
   @Suite struct TLSTests {
-    /// A server with a certificate of its own for 127.0.0.1.
-    static let server: (server: ScriptedServer, certificate: String) = {
-      let folder = NSTemporaryDirectory() + "openfm-tls-\(UUID().uuidString.prefix(8))"
-      try! FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-      let (certificate, key) = (folder + "/cert.pem", folder + "/key.pem")
+    /// Certificates in a folder that is gone once the server has read them and the tests have theirs.
+    private struct Authorities {
+      let server: ScriptedServer
+      let own: TemporaryFile
+      let other: TemporaryFile
+    }
+
+    private static let authorities: Authorities = {
+      let (own, key, other) = (TemporaryFile(), TemporaryFile(), TemporaryFile())
+      makeCertificate("/CN=127.0.0.1", at: own.path, key: key.path)
+      makeCertificate("/CN=other", at: other.path, key: "/dev/null")
+      return Authorities(
+        server: ScriptedServer(tls: (certificate: own.path, key: key.path)), own: own, other: other)
+    }()
+
+    private static func makeCertificate(_ subject: String, at path: String, key: String) {
       let openssl = Process()
       openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
       openssl.arguments = [
         "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-        "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
-        "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key, "-out", certificate,
+        "-nodes", "-days", "2", "-subj", subject, "-addext",
+        "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key, "-out", path,
       ]
       openssl.standardError = FileHandle.nullDevice
       try! openssl.run()
       openssl.waitUntilExit()
-      return (ScriptedServer(tls: (certificate: certificate, key: key)), certificate)
-    }()
+    }
 
     func send(_ url: String, certificateFile: String? = nil) async throws -> Int {
       try await HTTPClient.shared.send(
@@ -30,40 +40,26 @@ extension NetworkTests {
     }
 
     func secure(_ scenario: String) -> String {
-      "https://127.0.0.1:\(Self.server.server.port)/s/\(scenario)/"
+      "https://127.0.0.1:\(Self.authorities.server.port)/s/\(scenario)/"
     }
 
     @Test func trustsTheGivenAuthority() async throws {
-      #expect(try await send(secure("ok"), certificateFile: Self.server.certificate) == 200)
+      #expect(try await send(secure("ok"), certificateFile: Self.authorities.own.path) == 200)
     }
 
     @Test func refusesUnknownAuthorities() async throws {
       let error = await #expect(throws: WireError.self) {
         // Any authority but the server's: here a fresh one.
-        try await send(secure("ok"), certificateFile: try Self.otherAuthority())
+        try await send(secure("ok"), certificateFile: Self.authorities.other.path)
       }
       #expect(error?.kind == .tls)
       #expect(error?.message.contains("cannot be trusted") == true)
     }
 
-    private static func otherAuthority() throws -> String {
-      let path = NSTemporaryDirectory() + "openfm-other-\(UUID().uuidString.prefix(8)).pem"
-      let openssl = Process()
-      openssl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-      openssl.arguments = [
-        "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-        "-nodes", "-days", "2", "-subj", "/CN=other", "-keyout", "/dev/null", "-out", path,
-      ]
-      openssl.standardError = FileHandle.nullDevice
-      try openssl.run()
-      openssl.waitUntilExit()
-      return path
-    }
-
     @Test func saysWhenAServerSpeaksNoTLS() async throws {
       let url = "https://127.0.0.1:\(ScriptedServer.shared.port)/s/ok/"
       let error = await #expect(throws: WireError.self) {
-        try await send(url, certificateFile: Self.server.certificate)
+        try await send(url, certificateFile: Self.authorities.own.path)
       }
       #expect(error?.kind == .tls)
       #expect(error?.message.contains("use http://") == true)

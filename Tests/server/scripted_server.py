@@ -36,12 +36,19 @@ sends the body as it is. Steps:
     {"close": true}                 close without the body's proper end
     {"raw": str}                    bytes on the connection, outside any framing
 
+"cut": N ends the connection after N bytes of the response, head included ("cut_how" "reset" for a
+TCP reset); every built-in scenario has the options `cut` and `cut_how`.
+
+A request with the header X-Refuse-Body is turned away while its body is still being sent: "413"
+answers and reads on, "413-close" answers and hangs up, "reset" hangs up.
+
 Control, all JSON: POST /_script, POST /_config {"props"|"models"|"health": {"status", "body"},
 "api_key": str}, GET /_log[?finished=N&timeout=S&full=1], DELETE /_log (clears log, queue, config).
 
 A log entry: id, connection, method, path, scenario, headers (lower case), body (parsed JSON or
 null; pictures shortened unless full=1, which the last 8 requests have), body_bytes, images,
-received_at, first_byte_at, finished_at (CLOCK_MONOTONIC seconds), bytes_sent, complete, closed_at,
+received_at, first_byte_at, finished_at (CLOCK_MONOTONIC seconds), bytes_sent, wire_bytes (with the
+head and the framing), complete, closed_at,
 closed_after (seconds from the request to the client's close; null when it did not close first).
 """
 
@@ -371,7 +378,9 @@ def error_body(shape: str, message: str, status: int, more: dict[str, Any]) -> d
             "json": {
                 "error": {
                     "message": message,
-                    "type": more.get("type", "invalid_request_error"),
+                    "type": more.get(
+                        "type", "server_error" if status >= 500 else "invalid_request_error"
+                    ),
                     "param": None,
                     "code": more.get("code"),
                 }
@@ -823,7 +832,10 @@ def named(name: str, options: Options, body: Any) -> Scenario:
         known = ", ".join(sorted(SCENARIOS))
         message = f"no scenario {name!r}; there are: {known}"
         return error(body, {"status": "404", "message": message})
-    return make(body, options)
+    scenario = make(body, options)
+    if "cut" in options:
+        scenario = {**scenario, "cut": int(options["cut"]), "cut_how": options.get("cut_how")}
+    return scenario
 
 
 # ---- What the server says of itself -----------------------------------------------------------
@@ -1015,6 +1027,9 @@ class Handler(BaseHTTPRequestHandler):
     sys_version = ""
     wbufsize = 0
     state: State
+    entry: dict[str, Any] | None = None
+    left: int | None = None
+    cut_how: str | None = None
 
     def setup(self) -> None:
         if isinstance(self.client_address, tuple):
@@ -1044,6 +1059,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def serve(self) -> None:
         received_at = time.monotonic()
+        # What is sent from here on belongs to no request yet.
+        self.entry, self.left = None, None
+        refusal = self.headers.get("X-Refuse-Body")
+        if refusal:
+            self.refuse_body(refusal)
+            return
         data = self.read_body()
         path, _, query = self.path.partition("?")
         if path.startswith("/_"):
@@ -1067,6 +1088,7 @@ class Handler(BaseHTTPRequestHandler):
             "first_byte_at": None,
             "finished_at": None,
             "bytes_sent": 0,
+            "wire_bytes": 0,
             "complete": False,
             "closed_at": None,
             "closed_after": None,
@@ -1156,6 +1178,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def play(self, scenario: Scenario) -> None:
         entry = self.entry
+        assert entry is not None
+        self.left = scenario.get("cut")
+        self.cut_how = scenario.get("cut_how")
         try:
             for step in scenario.get("before", []):
                 self.step(step)
@@ -1208,10 +1233,7 @@ class Handler(BaseHTTPRequestHandler):
         elif "raw" in step:
             self.write(step["raw"].encode("latin-1"))
         elif "reset" in step:
-            self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            # Both file objects and the socket must go, or the descriptor stays open.
-            self.rfile.close()
-            self.request.close()
+            self.reset()
             raise Stop
         elif "close" in step:
             raise Stop
@@ -1224,8 +1246,51 @@ class Handler(BaseHTTPRequestHandler):
         self.write(b"%x\r\n%s\r\n" % (len(data), data) if self.chunked else data)
 
     def write(self, data: bytes) -> None:
+        self.send(data)
+        if self.entry is not None:
+            self.entry["bytes_sent"] += len(data)
+
+    def flush_headers(self) -> None:
+        data = b"".join(getattr(self, "_headers_buffer", []))
+        self._headers_buffer = []
+        self.send(data)
+
+    def send(self, data: bytes) -> None:
+        """Everything that goes out, up to where the scenario cuts it off."""
+        cut = self.left is not None and len(data) >= self.left
+        if cut:
+            data = data[: self.left]
+        elif self.left is not None:
+            self.left -= len(data)
         self.request.sendall(data)
-        self.entry["bytes_sent"] += len(data)
+        if self.entry is not None:
+            self.entry["wire_bytes"] += len(data)
+        if cut:
+            if self.cut_how == "reset":
+                self.reset()
+            raise Stop
+
+    def reset(self) -> None:
+        """Ends the connection the hard way."""
+        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        # Both file objects and the socket must go, or the descriptor stays open.
+        self.rfile.close()
+        self.request.close()
+
+    def refuse_body(self, how: str) -> None:
+        self.close_connection = True
+        self.rfile.read(65536)
+        if how != "reset":
+            body = json.dumps({"error": {"message": "too much", "code": 413}}).encode()
+            self.request.sendall(
+                b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\n"
+                b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+            )
+        if how == "413":
+            while self.rfile.read1(65536):
+                pass
+        else:
+            self.reset()
 
     def wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
