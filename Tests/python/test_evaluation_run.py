@@ -206,6 +206,15 @@ def test_only_what_can_succeed_is_tried_again(
     assert len(bodies(server)) == sent
 
 
+def test_the_default_model_does_not_try_again_either(
+    server: ScriptedServer, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENFM_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENFM_MODEL", "scenario:error?status=500")
+    result = evaluate(texts(1), "{text}", retries=1)
+    assert result[0].attempts == len(bodies(server)) == 2
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits between attempts are some milliseconds."""

@@ -199,6 +199,11 @@ class ChatCompletionsLanguageModel(LanguageModel):
             "extra_body": _checked_body(extra_body),
         }
         options = {name: value for name, value in options.items() if value is not None}
+        self._make(base_url, model, api_key, options)
+
+    def _make(
+        self, base_url: str, model: str, api_key: str | None, options: dict[str, Any]
+    ) -> None:
         super().__init__(
             Handle(
                 lib.FMLanguageModelCreateChatCompletions(
@@ -213,6 +218,14 @@ class ChatCompletionsLanguageModel(LanguageModel):
         )
         self.base_url = base_url
         self.model = model
+        self._api_key = api_key
+        self._options = options
+
+    def _without_retries(self) -> ChatCompletionsLanguageModel:
+        """The same model for a caller who backs off by itself."""
+        twin = ChatCompletionsLanguageModel.__new__(ChatCompletionsLanguageModel)
+        twin._make(self.base_url, self.model, self._api_key, {**self._options, "max_retries": 0})
+        return twin
 
     def __repr__(self) -> str:
         return f"ChatCompletionsLanguageModel({self.base_url!r}, {self.model!r})"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core import LanguageModel, SystemLanguageModel
+from ..core import ChatCompletionsLanguageModel, LanguageModel, SystemLanguageModel
 from ..errors import (
     AuthenticationError,
     ConnectError,
@@ -33,7 +33,7 @@ from ._gate import Gate
 from ._row import TokenCounts
 from ._values import code_fingerprint, plain
 
-__all__ = ["Answer", "Asker", "Courier", "describe_model"]
+__all__ = ["Answer", "Asker", "Courier", "backing_off", "describe_model"]
 
 # Seconds before a failed row is tried again: the first wait, which then doubles, and the longest.
 _FIRST_WAIT = 0.5
@@ -103,6 +103,7 @@ class Asker:
                 "them out"
             )
         self.model = model if model is not None or session is not None else SystemLanguageModel()
+        self._asked = None if self.model is None else backing_off(self.model)
         self._instructions = instructions
         self._tools = list(tools or ())
         self.schema = schema
@@ -131,7 +132,7 @@ class Asker:
     ) -> Answer:
         """One request, once. Raises what the session raises."""
         if self._session is None:
-            session = LanguageModelSession(self._instructions, self.model, self._tools or None)
+            session = LanguageModelSession(self._instructions, self._asked, self._tools or None)
         else:
             session = self._session(source)
             if inspect.isawaitable(session):
@@ -154,6 +155,20 @@ class Asker:
             response.finish_reason,
             response.metadata.model,
         )
+
+
+def backing_off(model: LanguageModel) -> LanguageModel:
+    """The model without retries of its own, which would multiply those of the evaluation and hide
+    refusals from it."""
+    if isinstance(model, ChatCompletionsLanguageModel):
+        return model._without_retries()
+    description = model.describe()
+    server, name = description.get("base_url"), description.get("model")
+    if not server or not name or server != os.environ.get("OPENFM_BASE_URL"):
+        # The engine's requests go to a child of this process, which refuses nothing for load.
+        return model
+    key = os.environ.get("OPENFM_API_KEY") or None
+    return ChatCompletionsLanguageModel(server, name, key, max_retries=0)
 
 
 def _describe_tool(tool: Any) -> Any:
