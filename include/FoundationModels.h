@@ -43,6 +43,8 @@ typedef const void *FMLanguageModelSessionRef;
 typedef const void *FMLanguageModelSessionResponseStreamRef;
 typedef const void *FMComposedPromptRef;
 typedef const void *FMGeneratedContentRef;
+typedef const void *FMGenerationSchemaRef;
+typedef const void *FMGenerationSchemaPropertyRef;
 typedef const void *FMBridgedToolRef;
 typedef const void *FMTaskRef;
 
@@ -144,6 +146,17 @@ FMTaskRef _Nonnull FMLanguageModelSessionRespond(
     FMLanguageModelSessionResponseCallback _Nonnull callback);
 
 /*
+ * The same, with an answer that is valid by a schema. The answer is checked here whatever the server
+ * claims; a mismatch is status 6. What is wrong with the schema comes through the callback too:
+ * status 4 for a guide that does not suit its type or cannot be enforced, 10 for anything else. The
+ * schema is read before the call returns. For OpenFM's options see OpenFM.h, "Guided generation".
+ */
+FMTaskRef _Nonnull FMLanguageModelSessionRespondWithSchema(
+    FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
+    FMGenerationSchemaRef _Nonnull schema, const char *_Nullable optionsJSON,
+    void *_Nullable userInfo, FMLanguageModelSessionStructuredResponseCallback _Nonnull callback);
+
+/*
  * The same, with an answer that is JSON valid by a JSON Schema given as text. The answer is checked
  * here whatever the server claims; a mismatch is status 6.
  */
@@ -197,9 +210,78 @@ bool FMComposedPromptAddIdentifiedImage(FMComposedPromptRef _Nonnull prompt,
                                         const char *_Nonnull identifier,
                                         FMComposedPromptAddImageError *_Nullable error);
 
+/* ---- Schemas ------------------------------------------------------------------------------- */
+
+/* A schema of that name (description may be NULL) without properties. +1. */
+FMGenerationSchemaRef _Nonnull FMGenerationSchemaCreate(const char *_Nonnull name,
+                                                        const char *_Nullable description);
+
+/*
+ * A property (description may be NULL). `typeName` is "string" (or ""), "number", "float", "double",
+ * "integer", "int", "boolean", "bool", "array<TYPE>", "map<TYPE>" (an object with any names), or the
+ * name of another schema: the root's own, one added with FMGenerationSchemaAddReferenceSchema, or
+ * "ImageReference". An optional property may be missing. +1.
+ */
+FMGenerationSchemaPropertyRef _Nonnull FMGenerationSchemaPropertyCreate(
+    const char *_Nonnull name, const char *_Nullable description, const char *_Nonnull typeName,
+    bool isOptional);
+
+/* Adds a property, which the schema retains. Guides may be added to it before and after. */
+void FMGenerationSchemaAddProperty(FMGenerationSchemaRef _Nonnull schema,
+                                   FMGenerationSchemaPropertyRef _Nonnull property);
+
+/*
+ * Adds a schema that properties may name as their type; the schema retains it. References of the
+ * added schema count too, at any depth. Of two that refer to each other only one retains the other.
+ */
+void FMGenerationSchemaAddReferenceSchema(FMGenerationSchemaRef _Nonnull schema,
+                                          FMGenerationSchemaRef _Nonnull reference);
+
+/*
+ * The schema as JSON Schema: "title", "type", "description", "properties", "required", "x-order",
+ * "additionalProperties", "$defs". NULL with code 10 for whatever is wrong with it. Free with
+ * FMFreeString.
+ */
+char *_Nullable FMGenerationSchemaGetJSONString(FMGenerationSchemaRef _Nonnull schema,
+                                                int *_Nullable outErrorCode,
+                                                char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Guides limit a property's values; bounds are inclusive. With `wrapped` they are about each element
+ * of an array. A guide that does not suit the property's type shows when the schema is used.
+ *
+ *   string           AnyOf, Regex
+ *   number, integer  Minimum, Maximum, Range (whole bounds for integers, cut towards 0)
+ *   array            Count, MinItems, MaxItems; wrapped ones as they suit its elements;
+ *                    AnyOf of an array of strings is about the elements, wrapped or not
+ *
+ * The language of FMGenerationSchemaPropertyAddRegex is ECMA-262's with the flag u, without
+ * references back to groups; a match anywhere in the string counts, so anchor it with ^ and $.
+ */
+void FMGenerationSchemaPropertyAddAnyOfGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                             const char *_Nonnull const *_Nonnull choices,
+                                             int choiceCount, bool wrapped);
+void FMGenerationSchemaPropertyAddCountGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                             int count, bool wrapped);
+void FMGenerationSchemaPropertyAddMaximumGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                               double maximum, bool wrapped);
+void FMGenerationSchemaPropertyAddMinimumGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                               double minimum, bool wrapped);
+void FMGenerationSchemaPropertyAddMinItemsGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                                int minItems);
+void FMGenerationSchemaPropertyAddMaxItemsGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                                int maxItems);
+void FMGenerationSchemaPropertyAddRangeGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                             double minimum, double maximum, bool wrapped);
+void FMGenerationSchemaPropertyAddRegex(FMGenerationSchemaPropertyRef _Nonnull property,
+                                        const char *_Nonnull pattern, bool wrapped);
+
 /* ---- Generated content -------------------------------------------------------------------- */
 
-/* A content from JSON text (any value). +1, or NULL with code 255. */
+/*
+ * A content from JSON text (any value). A text that is cut off gives what is certain of it, a content
+ * that is not complete. +1, or NULL with code 255.
+ */
 FMGeneratedContentRef _Nullable FMGeneratedContentCreateFromJSON(
     const char *_Nonnull json, int *_Nullable outErrorCode,
     char *_Nullable *_Nullable outErrorDescription);

@@ -55,6 +55,7 @@ typedef enum FMStatus {
   FMStatusInvalidLabel = 122,         /* empty, no UTF-8, or with control characters */
   FMStatusEmptyPrompt = 123,
   FMStatusInvalidOrientation = 124,   /* not 1 to 8 */
+  FMStatusUnknownLabel = 125,         /* an image reference that names nothing attached */
 
   /* Transport */
   FMStatusConnect = 140,              /* no connection */
@@ -120,7 +121,9 @@ typedef enum FMObjectKind {
   FMObjectKindResponseStream = 5,
   FMObjectKindGeneratedContent = 6,
   FMObjectKindEventQueue = 7,
-  FMObjectKindPreparedImage = 8
+  FMObjectKindPreparedImage = 8,
+  FMObjectKindGenerationSchema = 9,
+  FMObjectKindGenerationSchemaProperty = 10
 } FMObjectKind;
 
 /* How many objects of that kind are alive, whether a reference or a running request keeps them. */
@@ -245,6 +248,89 @@ const uint8_t *_Nullable FMPreparedImageGetBytes(FMPreparedImageRef _Nonnull ima
  */
 char *_Nullable FMPreparedImageCopyInfoJSON(FMPreparedImageRef _Nonnull image);
 
+/* ---- Guided generation -------------------------------------------------------------------- */
+
+/*
+ * Options of a request beside those of FMLanguageModelSessionRespond:
+ *   {"include_schema_in_prompt": bool,  tell the model the schema in the prompt too; true when absent
+ *    "repair_attempts": 0-3}            a model whose answer is not valid is told why and asked again
+ *                                       so often within the request; 0 when absent
+ *
+ * An answer's schema goes to the server in the form that the server's grammar holds; the answer is
+ * checked here by the schema as it was given, and its members are put into the order of "x-order".
+ */
+
+/*
+ * A schema from JSON Schema text (2020-12): what FMGenerationSchemaGetJSONString writes, or any
+ * other. Checked keywords: type, enum, const, allOf, anyOf, oneOf, not, if/then/else, $ref within the
+ * text, $defs, definitions; minLength, maxLength, pattern; minimum, maximum, exclusiveMinimum,
+ * exclusiveMaximum, multipleOf; items, prefixItems, minItems, maxItems, uniqueItems, contains,
+ * minContains, maxContains; properties, required, additionalProperties, patternProperties,
+ * propertyNames, minProperties, maxProperties, dependentRequired. Annotations (title, description,
+ * default, examples, format ...) and x-... are allowed and check nothing. +1, or NULL: code 4 for any
+ * other keyword and for a pattern that cannot be checked, 10 for a text that is no schema.
+ */
+FMGenerationSchemaRef _Nullable FMGenerationSchemaCreateFromJSON(
+    const char *_Nonnull json, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * What the schema builder of FoundationModels.h makes, in one call, for bindings:
+ *   DECLARATION = {"name", "description"?, "properties": [PROPERTY...], "references"?: [DECLARATION...]}
+ *   PROPERTY = {"name", "description"?, "optional"?: bool, "guides"?: [GUIDE...],
+ *               "type": as FMGenerationSchemaPropertyCreate takes it, or
+ *               "schema": a JSON Schema that refers to "#/$defs/NAME" for a reference}
+ *   GUIDE = ["minimum"|"maximum", number] or ["range", [number, number]] or
+ *           ["count"|"minItems"|"maxItems", n] or ["constant"|"pattern", text] or
+ *           ["anyOf", [text...]] or ["element", GUIDE]
+ * +1, or NULL with code 4 or 10.
+ */
+FMGenerationSchemaRef _Nullable FMGenerationSchemaCreateFromDeclarationJSON(
+    const char *_Nonnull json, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A content from JSON text that is valid by the schema, its members in the schema's order. +1, or
+ * NULL: code 6 with the path of what is not valid in the description and as "json_path" in the
+ * details, 4 or 10 for a bad schema.
+ */
+FMGeneratedContentRef _Nullable FMGeneratedContentCreateFromJSONWithSchema(
+    const char *_Nonnull json, FMGenerationSchemaRef _Nonnull schema, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A stream (+1) of a guided answer, for FMLanguageModelSessionResponseStreamIterateStructured; NULL
+ * with code 255 for options that are no JSON, 4 or 10 for a bad schema. The schema is read before the
+ * call returns. Releasing the stream cancels it.
+ */
+FMLanguageModelSessionResponseStreamRef _Nullable FMLanguageModelSessionStreamResponseWithSchema(
+    FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
+    FMGenerationSchemaRef _Nonnull schema, const char *_Nullable optionsJSON,
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Starts the stream and returns at once. Every content is owned by the receiver (+1). The callback
+ * gets snapshots with status 0 (all that is certain of the answer so far; not complete, not yet valid
+ * by the schema), then the whole, valid answer (status 0, complete), then one call with status 0 and
+ * content NULL. A failure is one call with its status and a string content that describes it, after
+ * which nothing comes. A stream iterates once.
+ */
+void FMLanguageModelSessionResponseStreamIterateStructured(
+    FMLanguageModelSessionResponseStreamRef _Nonnull stream, void *_Nullable userInfo,
+    FMLanguageModelSessionStructuredResponseCallback _Nonnull callback);
+
+/*
+ * Resolves an image reference (an object titled "ImageReference" whose property "attachmentLabel" a
+ * guided answer or a tool's arguments hold): the newest attachment of that label in the session's
+ * transcript, as JSON {"label", "path" or null, "orientation": 1-8, "sha256", "media_type",
+ * "byte_count"}. In guided answers only labels can appear that are attached; a schema that asks for
+ * an image reference when none is, is refused with status 4. NULL with code 125 for a label that is
+ * not there; the details hold "labels". Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelSessionCopyAttachmentJSON(
+    FMLanguageModelSessionRef _Nonnull session, const char *_Nonnull label,
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
 /* ---- Usage -------------------------------------------------------------------------------- */
 
 /*
@@ -300,7 +386,8 @@ typedef enum FMEventKind {
    * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:
    * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
    * "context_size", "http_status", "body", "url", "retry_after", "rate_limits" and "attempts" (as
-   * in RESPONSE of FMLanguageModelSessionCopyUsageJSON), "partial_text", "raw_content", "log_tail".
+   * in RESPONSE of FMLanguageModelSessionCopyUsageJSON), "partial_text", "raw_content", "log_tail",
+   * "json_path" (where "raw_content" is not valid by its schema, e.g. "$.pets[1].age").
    */
   FMEventKindEnd = 5
 } FMEventKind;

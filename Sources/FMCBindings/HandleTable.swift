@@ -15,6 +15,8 @@ class LiveObject: @unchecked Sendable {
     case generatedContent
     case eventQueue
     case preparedImage
+    case generationSchema
+    case generationSchemaProperty
   }
 
   private static let counts = Mutex([Int](repeating: 0, count: Kind.allCases.count + 1))

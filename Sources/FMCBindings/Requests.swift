@@ -68,13 +68,14 @@ struct PendingRequest: Sendable {
   let request: LanguageModelSession.Request
 
   init(
-    _ session: SessionObject, prompt: UnsafeRawPointer?, schemaJSON: String?, optionsJSON: String?
+    _ session: SessionObject, prompt: UnsafeRawPointer?, schema: GenerationSchema?,
+    optionsJSON: String?
   ) throws {
     object = session
     let prompt = try PromptObject.from(prompt).snapshot()
-    let schema = try schemaJSON.map { try GenerationSchema(json: $0) }
     request = LanguageModelSession.Request(
-      prompt: prompt, schema: schema, options: try GenerationOptions(json: optionsJSON))
+      prompt: prompt, schema: schema, options: try GenerationOptions(json: optionsJSON),
+      contextOptions: try ContextOptions(json: optionsJSON))
   }
 
   /// Starts the request, or delivers why it cannot start. The session counts as responding when
@@ -212,7 +213,7 @@ public func fmLanguageModelSessionRespond(
     callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: nil,
     body: { callback in
       startTask(
-        session, prompt, schemaJSON: .none, optionsJSON,
+        session, prompt, schema: .none, optionsJSON,
         into: ResponseSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
     })
 }
@@ -227,7 +228,22 @@ public func fmLanguageModelSessionRespondWithSchemaFromJSON(
     callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil,
     body: { callback in
       startTask(
-        session, prompt, schemaJSON: .required(schemaJSON), optionsJSON,
+        session, prompt, schema: .required(schemaJSON), optionsJSON,
+        into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+    })
+}
+
+@_cdecl("FMLanguageModelSessionRespondWithSchema")
+public func fmLanguageModelSessionRespondWithSchema(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schema: UnsafeRawPointer?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ userInfo: UnsafeMutableRawPointer?,
+  _ callback: StructuredCallback?
+) -> UnsafeRawPointer? {
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil,
+    body: { callback in
+      startTask(
+        session, prompt, schema: .reference(schema), optionsJSON,
         into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
     })
 }
@@ -250,13 +266,17 @@ private enum SchemaArgument {
   case none
   case optional(UnsafePointer<CChar>?)
   case required(UnsafePointer<CChar>?)
+  case reference(UnsafeRawPointer?)
 
-  var text: String? {
+  var schema: GenerationSchema? {
     get throws {
       switch self {
       case .none: nil
-      case .optional(let pointer): try nonEmptyText(pointer, "schema")
-      case .required(let pointer): try requiredText(pointer, "schema")
+      case .optional(let pointer):
+        try nonEmptyText(pointer, "schema").map { try GenerationSchema(json: $0) }
+      case .required(let pointer):
+        try GenerationSchema(json: try requiredText(pointer, "schema"))
+      case .reference(let reference): try SchemaObject.from(reference).schema()
       }
     }
   }
@@ -265,12 +285,12 @@ private enum SchemaArgument {
 /// Whatever is wrong with the arguments comes through the sink, so that it is called exactly once
 /// for every request.
 private func startTask(
-  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schemaJSON: SchemaArgument,
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schema: SchemaArgument,
   _ optionsJSON: UnsafePointer<CChar>?, into sink: some AnswerSink
 ) -> UnsafeRawPointer {
   let pending = Result {
     try PendingRequest(
-      try SessionObject.from(session), prompt: prompt, schemaJSON: try schemaJSON.text,
+      try SessionObject.from(session), prompt: prompt, schema: try schema.schema,
       optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))
   }
   let answer = AnswerBox()
@@ -336,7 +356,7 @@ public func fmLanguageModelSessionStreamResponse(
     HandleTable.shared.insert(
       StreamObject(
         try PendingRequest(
-          try SessionObject.from(session), prompt: prompt, schemaJSON: nil,
+          try SessionObject.from(session), prompt: prompt, schema: nil,
           optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))))
   }
 }
@@ -357,6 +377,54 @@ public func fmLanguageModelSessionResponseStreamIterate(
         throw error
       }
     })
+}
+
+@_cdecl("FMLanguageModelSessionStreamResponseWithSchema")
+public func fmLanguageModelSessionStreamResponseWithSchema(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schema: UnsafeRawPointer?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    HandleTable.shared.insert(
+      StreamObject(
+        try PendingRequest(
+          try SessionObject.from(session), prompt: prompt,
+          schema: try SchemaArgument.reference(schema).schema,
+          optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))))
+  }
+}
+
+@_cdecl("FMLanguageModelSessionResponseStreamIterateStructured")
+public func fmLanguageModelSessionResponseStreamIterateStructured(
+  _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?,
+  _ callback: StructuredCallback?
+) {
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: (),
+    body: { callback in
+      let sink = StructuredStreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
+      do {
+        let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
+        object.start(into: sink)
+      } catch {
+        _ = PendingRequest.start(.failure(error), into: sink)
+        throw error
+      }
+    })
+}
+
+// MARK: - Image references
+
+@_cdecl("FMLanguageModelSessionCopyAttachmentJSON")
+public func fmLanguageModelSessionCopyAttachmentJSON(
+  _ session: UnsafeRawPointer?, _ label: UnsafePointer<CChar>?, _ code: ErrorCode,
+  _ description: ErrorDescription
+) -> UnsafeMutablePointer<CChar>? {
+  enter(code, description, else: nil) {
+    let transcript = try SessionObject.from(session).session.transcript
+    let reference = ImageReference(attachmentLabel: try requiredText(label, "label"))
+    return copyString(try reference.attachment(in: transcript).descriptionJSON(label: reference))
+  }
 }
 
 // MARK: - Event queues
@@ -392,7 +460,7 @@ private func startOnQueue(
     _ = try PromptObject.from(prompt)
     let queue = try HandleTable.shared.object(queue, as: EventQueueObject.self, "event queue")
     return startTask(
-      session, prompt, schemaJSON: .optional(schemaJSON), optionsJSON,
+      session, prompt, schema: .optional(schemaJSON), optionsJSON,
       into: QueueSink(
         queue: queue, token: token, streams: streams, isStructured: schemaJSON != nil))
   }

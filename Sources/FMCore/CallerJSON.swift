@@ -77,6 +77,12 @@ extension GenerationOptions {
     temperature = try options.number("temperature", "number of at least 0", in: 0...1e6)
     maximumResponseTokens = try options.integer(
       "maximum_response_tokens", "whole number of at least 1", atLeast: 1)
+    repairAttempts =
+      try options.integer(
+        "repair_attempts", "whole number from 0 to 3", atLeast: 0) ?? 0
+    guard repairAttempts <= 3 else {
+      throw options.wrong("repair_attempts", "whole number from 0 to 3")
+    }
     guard let json = object["sampling"], !json.isNull else { return }
     guard let sampling = json.objectValue else { throw options.wrong("sampling", "object") }
     let members = MemberReader(object: sampling, name: "sampling options", status: .unknown)
@@ -93,6 +99,18 @@ extension GenerationOptions {
       }
     default: throw members.wrong("mode", "sampling mode; use \"greedy\" or \"random\"")
     }
+  }
+}
+
+extension ContextOptions {
+  /// The options of FMLanguageModelSessionRespond that are about the context; nil = none.
+  package init(json text: String?) throws(Failure) {
+    self.init()
+    guard let text else { return }
+    let object = try parseObject(text, "options", .unknown)
+    let options = MemberReader(object: object, name: "options", status: .unknown)
+    includeSchemaInPrompt = try options.value(
+      "include_schema_in_prompt", "boolean", \.boolValue)
   }
 }
 

@@ -15,6 +15,8 @@ package struct ChatConfiguration: Sendable, Hashable {
   /// Tokens of context of one request; nil = the server is asked.
   package var contextSize: Int?
   package var imagePolicy = ImagePolicy.default
+  /// Where this server takes patterns, in place of what the table says of its kind.
+  package var patterns: ServerDialect.Patterns?
   /// Members added to every request's body, in place of ours of the same name.
   package var extraBody = JSONObject()
 
@@ -29,7 +31,7 @@ package struct ChatConfiguration: Sendable, Hashable {
       && left.supportsGuidedGeneration == right.supportsGuidedGeneration
       && left.supportsTools == right.supportsTools && left.server == right.server
       && left.contextSize == right.contextSize && left.imagePolicy == right.imagePolicy
-      && left.extraBody == right.extraBody
+      && left.patterns == right.patterns && left.extraBody == right.extraBody
   }
 
   package func hash(into hasher: inout Hasher) {

@@ -37,9 +37,14 @@ struct ChatExchange {
   private nonisolated(nonsending) func dialect(
     for request: LanguageModelExecutorGenerationRequest
   ) async -> ServerDialect {
-    if let known = configuration.knownDialect { return known }
-    guard request.schema != nil else { return .of(.generic) }
-    return await configuration.describe().dialect
+    var dialect = ServerDialect.of(.generic)
+    if let known = configuration.knownDialect {
+      dialect = known
+    } else if request.schema != nil {
+      dialect = await configuration.describe().dialect
+    }
+    if let patterns = configuration.patterns { dialect.grammar.patterns = patterns }
+    return dialect
   }
 
   private nonisolated(nonsending) func requireVision() async throws {

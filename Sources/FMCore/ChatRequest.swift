@@ -15,7 +15,7 @@ struct ChatRequest {
   ) throws {
     var renderer = Renderer(policy: configuration.imagePolicy)
     try renderer.prepare(request.transcript)
-    renderer.write(request, configuration: configuration, dialect: dialect)
+    try renderer.write(request, configuration: configuration, dialect: dialect)
     body = renderer.writer.bytes
     images = renderer.imagesOfNewestPrompt
   }
@@ -87,7 +87,8 @@ private struct Renderer {
   mutating func write(
     _ request: LanguageModelExecutorGenerationRequest, configuration: ChatConfiguration,
     dialect: ServerDialect
-  ) {
+  ) throws {
+    let responseFormat = try request.schema.flatMap { try $0.responseFormat(for: dialect) }
     let extra = configuration.extraBody
     func member(_ name: String, _ value: JSONValue?) {
       guard let value, extra[name] == nil else { return }
@@ -122,7 +123,7 @@ private struct Renderer {
     }
     member(
       dialect.maximumTokensMember, options.maximumResponseTokens.map { .number(JSONNumber($0)) })
-    member("response_format", request.schema.flatMap { responseFormat($0, dialect) })
+    member("response_format", responseFormat)
     for (name, value) in extra.members {
       writer.name(name)
       writer.value(value)
@@ -131,21 +132,6 @@ private struct Renderer {
   }
 
   private func number(_ value: Double) -> JSONValue? { JSONNumber(value).map(JSONValue.number) }
-
-  private func responseFormat(_ schema: GenerationSchema, _ dialect: ServerDialect) -> JSONValue? {
-    switch dialect.responseFormat {
-    case .jsonSchema:
-      // Servers take only these characters in a schema's name, and 64 of them.
-      let name = String(
-        schema.name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }.prefix(64))
-      return [
-        "type": "json_schema",
-        "json_schema": ["name": .string(name), "strict": true, "schema": schema.json],
-      ]
-    case .jsonObjectWithSchema: return ["type": "json_object", "schema": schema.json]
-    case .none: return nil
-    }
-  }
 
   private mutating func write(_ entry: Transcript.Entry, images: inout ArraySlice<PreparedImage>) {
     writer.beginObject()
@@ -156,7 +142,7 @@ private struct Renderer {
     case .response: writer.value("assistant")
     }
     writer.name("content")
-    let parts = parts(of: entry.segments)
+    let parts = parts(of: entry.segments + entry.schemaSegments)
     // A lone text goes as a string: some servers' templates take nothing else.
     if parts.isEmpty {
       writer.value("")
@@ -219,7 +205,36 @@ private struct Renderer {
   }
 }
 
+extension GenerationSchema {
+  /// The request's member that asks for an answer by this schema; nil where the server has none.
+  fileprivate func responseFormat(for dialect: ServerDialect) throws -> JSONValue? {
+    let form = try ServerSchema(self, within: dialect.grammar)
+    switch dialect.responseFormat {
+    case .jsonSchema:
+      // Servers take only these characters in a schema's name, and 64 of them.
+      let name = String(
+        self.name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }.prefix(64))
+      return [
+        "type": "json_schema",
+        "json_schema": [
+          "name": .string(name), "strict": .bool(form.isStrict), "schema": form.json,
+        ],
+      ]
+    case .jsonObjectWithSchema: return ["type": "json_object", "schema": form.json]
+    case .none: return nil
+    }
+  }
+}
+
 extension Transcript.Entry {
+  /// What a prompt tells the model of the schema that its answer is to be valid by.
+  var schemaSegments: [Transcript.Segment] {
+    guard case .prompt(let prompt) = self, let format = prompt.responseFormat,
+      prompt.contextOptions.includeSchemaInPrompt != false
+    else { return [] }
+    return [.text(Transcript.TextSegment(id: "schema", content: schemaText(format.schema)))]
+  }
+
   var segments: [Transcript.Segment] {
     switch self {
     case .instructions(let entry): entry.segments

@@ -31,11 +31,20 @@ package struct Failure: Error, Sendable {
         case .died: .engineDied
         }
       self.init(status, error.message, details: ["log_tail": error.logTail])
-    case let error as SchemaError:
-      self.init(error.isUnsupported ? .unsupportedGuide : .invalidSchema, error.message)
+    case let error as GenerationSchema.SchemaError:
+      let isUnsupported = if case .unsupportedGuide = error { true } else { false }
+      self.init(isUnsupported ? .unsupportedGuide : .invalidSchema, error.debugDescription)
+    case let error as ImageReference.UnknownLabel:
+      self.init(
+        .unknownLabel, error.debugDescription,
+        details: ["label": error.label, "labels": error.knownLabels])
     case let error as GeneratedContent.ParsingError:
       self.init(
-        .decodingFailure, error.debugDescription, details: ["raw_content": error.rawContent])
+        .decodingFailure, error.debugDescription,
+        details: [
+          "raw_content": error.rawContent,
+          "json_path": (error.underlyingError as? SchemaMismatch)?.path,
+        ])
     case LanguageModelSession.Error.concurrentRequests:
       self.init(
         .concurrentRequests,
@@ -154,6 +163,9 @@ private protocol DetailValue {
   var detail: JSONValue { get }
 }
 extension String: DetailValue { fileprivate var detail: JSONValue { .string(self) } }
+extension [String]: DetailValue {
+  fileprivate var detail: JSONValue { .array(map(JSONValue.string)) }
+}
 extension Int: DetailValue { fileprivate var detail: JSONValue { .number(JSONNumber(self)) } }
 extension Double: DetailValue {
   fileprivate var detail: JSONValue { JSONNumber(self).map(JSONValue.number) ?? .null }

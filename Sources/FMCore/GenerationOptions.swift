@@ -5,6 +5,9 @@ public struct GenerationOptions: Sendable, Equatable {
   public var temperature: Double?
   /// Tokens after which the response is cut off, quietly.
   public var maximumResponseTokens: Int?
+  /// How often a model whose guided answer is not valid is told why and asked again, within the same
+  /// request. Such answers stay out of the transcript; their tokens count.
+  public var repairAttempts = 0
 
   public init(
     samplingMode: SamplingMode? = nil, temperature: Double? = nil,

@@ -86,49 +86,12 @@ extension LanguageModelSession {
     try await respond(to: try prompt(), options: options)
   }
 
-  /// An answer that is JSON valid by the schema, checked here whatever the server claims; a
-  /// mismatch throws `GeneratedContent.ParsingError`.
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    to prompt: Prompt, schema: GenerationSchema, options: GenerationOptions = GenerationOptions()
-  ) async throws -> Response<GeneratedContent> {
-    try await complete(Request(prompt: prompt, schema: schema, options: options)).contentResponse()
-  }
-
-  @_disfavoredOverload
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    to prompt: String, schema: GenerationSchema, options: GenerationOptions = GenerationOptions()
-  ) async throws -> Response<GeneratedContent> {
-    try await respond(to: Prompt(prompt), schema: schema, options: options)
-  }
-
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    schema: GenerationSchema, options: GenerationOptions = GenerationOptions(),
-    @PromptBuilder prompt: () throws -> Prompt
-  ) async throws -> Response<GeneratedContent> {
-    try await respond(to: try prompt(), schema: schema, options: options)
-  }
-
   public func streamResponse(
     to prompt: Prompt, options: GenerationOptions = GenerationOptions()
   ) -> ResponseStream<String> {
     let request = Request(prompt: prompt, schema: nil, options: options)
     return ResponseStream(
-      start: { [self] in
-        StreamDriver { onSnapshot in
-          do {
-            let reservation = try self.reserve()
-            let text = Mutex("")
-            return await self.perform(request, reservation) { update in
-              onSnapshot(text.withLock { $0.apply(update) })
-            }.result
-          } catch {
-            return .failure(error)
-          }
-        }
-      },
+      start: { [self] in drive(request) },
       snapshot: {
         .init(content: $0, rawContent: GeneratedContent(.string($0), isComplete: false))
       },
@@ -148,7 +111,22 @@ extension LanguageModelSession {
     streamResponse(to: try prompt(), options: options)
   }
 
-  private nonisolated(nonsending) func complete(_ request: Request) async throws
+  /// Starts a request whose answer is read as it grows.
+  func drive(_ request: Request) -> StreamDriver {
+    StreamDriver { onSnapshot in
+      do {
+        let reservation = try self.reserve()
+        let text = Mutex("")
+        return await self.perform(request, reservation) { update in
+          onSnapshot(text.withLock { $0.apply(update) })
+        }.result
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  nonisolated(nonsending) func complete(_ request: Request) async throws
     -> CompletedResponse
   {
     try await perform(request, try reserve()).result.get()
@@ -203,11 +181,18 @@ extension LanguageModelSession {
     package var prompt: Prompt
     package var schema: GenerationSchema?
     package var options: GenerationOptions
+    package var contextOptions: ContextOptions
+    /// Of the guided answer and all its snapshots.
+    let contentID = GenerationID()
 
-    package init(prompt: Prompt, schema: GenerationSchema?, options: GenerationOptions) {
+    package init(
+      prompt: Prompt, schema: GenerationSchema?, options: GenerationOptions,
+      contextOptions: ContextOptions = ContextOptions()
+    ) {
       self.prompt = prompt
       self.schema = schema
       self.options = options
+      self.contextOptions = contextOptions
     }
   }
 
@@ -255,28 +240,51 @@ extension LanguageModelSession {
     let result: Result<CompletedResponse, any Swift.Error>
     do {
       try request.prompt.validate()
-      let entry = Transcript.Entry.prompt(
-        Transcript.Prompt(
-          segments: .init(request.prompt.components), options: request.options,
-          responseFormat: request.schema.map(Transcript.ResponseFormat.init)))
+      var prompt = Transcript.Prompt(
+        segments: .init(request.prompt.components), options: request.options,
+        contextOptions: request.contextOptions)
       var transcript = self.transcript
-      transcript.entries.append(entry)
-      try validate(transcript, schema: request.schema)
-      try await runner.respond(
-        to: LanguageModelExecutorGenerationRequest(
-          transcript: transcript, schema: request.schema, generationOptions: request.options)
-      ) { event in
-        gathered.withLock { gathered in
-          guard let update = gathered.assembler.take(event) else { return }
-          gathered.firstTextSeconds = gathered.firstTextSeconds ?? started.secondsUntilNow
+      transcript.entries.append(.prompt(prompt))
+      let guide = try request.schema.map {
+        try GuidedAnswer($0, in: transcript, contentID: request.contentID)
+      }
+      prompt.responseFormat = guide.map { Transcript.ResponseFormat(schema: $0.schema) }
+      transcript.entries[transcript.entries.count - 1] = .prompt(prompt)
+      try validate(transcript, schema: guide?.schema)
+      var repairs = request.options.repairAttempts
+      var completed: CompletedResponse?
+      while completed == nil {
+        try await runner.respond(
+          to: LanguageModelExecutorGenerationRequest(
+            transcript: transcript, schema: guide?.schema, generationOptions: request.options)
+        ) { event in
+          gathered.withLock { gathered in
+            guard let update = gathered.assembler.take(event) else { return }
+            gathered.firstTextSeconds = gathered.firstTextSeconds ?? started.secondsUntilNow
+            onUpdate?(update)
+          }
+        }
+        let (assembler, firstTextSeconds) = gathered.withLock { $0 }
+        do {
+          completed = try assembler.completed(
+            prompt: .prompt(prompt), guide: guide,
+            timing: ResponseTiming(
+              firstTextSeconds: firstTextSeconds, totalSeconds: started.secondsUntilNow))
+        } catch let error as GeneratedContent.ParsingError {
+          guard repairs > 0, let guide else { throw error }
+          repairs -= 1
+          transcript.entries += [
+            .response(
+              Transcript.Response(
+                segments: [.text(Transcript.TextSegment(content: assembler.text))])),
+            .prompt(guide.repairPrompt(after: error)),
+          ]
+          // Not as the argument, which is left unread where nobody listens.
+          let update = gathered.withLock { $0.assembler.startAnew() }
           onUpdate?(update)
         }
       }
-      let (assembler, firstTextSeconds) = gathered.withLock { $0 }
-      let completed = try assembler.completed(
-        prompt: entry, schema: request.schema,
-        timing: ResponseTiming(
-          firstTextSeconds: firstTextSeconds, totalSeconds: started.secondsUntilNow))
+      guard let completed else { throw CancellationError() }
       state.withLock { state in
         state.transcript.entries += completed.entries
         state.usage += completed.usage
@@ -317,8 +325,19 @@ private struct Assembler {
   typealias Channel = LanguageModelExecutorGenerationChannel
 
   var text = ""
-  var usage = Usage()
-  var metadata: [String: GeneratedContent] = [:]
+  /// Of earlier attempts at the same answer.
+  private var spentUsage = Usage()
+  private var usage = Usage()
+  private var metadata: [String: GeneratedContent] = [:]
+
+  /// For another attempt at the answer.
+  mutating func startAnew() -> TextUpdate {
+    spentUsage += usage
+    usage = Usage()
+    metadata = [:]
+    text = ""
+    return .replaced("")
+  }
 
   /// The change of the answer's text, if the event makes one.
   mutating func take(_ event: any Channel.Event) -> TextUpdate? {
@@ -353,29 +372,23 @@ private struct Assembler {
   }
 
   func completed(
-    prompt: Transcript.Entry, schema: GenerationSchema?, timing: ResponseTiming
+    prompt: Transcript.Entry, guide: GuidedAnswer?, timing: ResponseTiming
   ) throws -> CompletedResponse {
     var content: GeneratedContent?
     var segment = Transcript.Segment.text(Transcript.TextSegment(content: text))
-    if let schema {
-      let parsed = try GeneratedContent(json: text)
-      do {
-        try schema.validate(parsed.jsonValue)
-      } catch {
-        throw GeneratedContent.ParsingError(
-          rawContent: text, underlyingError: error,
-          debugDescription: "The answer is not valid by the schema at \(error.path):"
-            + " \(error.reason). The answer was \(shortened(text, to: 200))")
-      }
-      let generated = GeneratedContent(parsed.jsonValue, id: GenerationID())
+    if let guide {
+      let isCut = metadata["finishReason"]?.jsonValue.stringValue == "length"
+      let generated = try guide.content(of: text, isCut: isCut)
       content = generated
       segment = .structure(
-        Transcript.StructuredSegment(schemaName: schema.name, content: generated))
+        Transcript.StructuredSegment(schemaName: guide.schema.name, content: generated))
     }
     var response = Transcript.Response(segments: [segment])
     response.metadata = metadata
+    var total = spentUsage
+    total += usage
     return CompletedResponse(
-      text: text, content: content, usage: usage, metadata: metadata, timing: timing,
+      text: text, content: content, usage: total, metadata: metadata, timing: timing,
       entries: [prompt, .response(response)])
   }
 }

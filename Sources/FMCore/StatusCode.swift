@@ -30,6 +30,7 @@ package enum StatusCode: Int32, Sendable, CaseIterable {
   case invalidLabel = 122
   case emptyPrompt = 123
   case invalidOrientation = 124
+  case unknownLabel = 125
 
   case connect = 140
   case tls = 141

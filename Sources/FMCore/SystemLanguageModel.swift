@@ -144,6 +144,8 @@ public final class SystemLanguageModel: LanguageModel {
           chat.supportsImages = configuration.projectorPath != nil
           chat.contextSize = configuration.contextSize
           chat.server = .llamaCpp
+          // The engine is new enough; older servers of its kind refuse them inside of arrays.
+          chat.patterns = .anchored
           try await ChatExchange(configuration: chat).respond(to: request, streamingInto: channel)
         }
       }

@@ -108,16 +108,19 @@ public struct Transcript: Sendable, Equatable {
     public var id: String
     public var segments: [Segment]
     public var options: GenerationOptions
+    public var contextOptions: ContextOptions
     public var responseFormat: ResponseFormat?
 
     public init(
       id: String = makeUUID(), segments: [Segment],
-      options: GenerationOptions = GenerationOptions(), responseFormat: ResponseFormat? = nil
+      options: GenerationOptions = GenerationOptions(), responseFormat: ResponseFormat? = nil,
+      contextOptions: ContextOptions = ContextOptions()
     ) {
       self.id = id
       self.segments = segments
       self.options = options
       self.responseFormat = responseFormat
+      self.contextOptions = contextOptions
     }
   }
 

@@ -37,6 +37,16 @@ EXPORTED = {
     "SamplingModeType",
     "GeneratedContent",
     "GenerationID",
+    "generable",
+    "guide",
+    "Generable",
+    "ConvertibleFromGeneratedContent",
+    "ConvertibleToGeneratedContent",
+    "GenerationGuide",
+    "GuideType",
+    "GenerationSchema",
+    "Property",
+    "ImageReference",
     "Usage",
     "InputUsage",
     "OutputUsage",
@@ -71,6 +81,8 @@ FoundationModelsError
     ConcurrentRequestsError
     RefusalError
     InvalidGenerationSchemaError
+      GenerableDecoratorError
+    ImageReferenceError
     UnsupportedCapabilityError
     EmptyResponseError
     EngineError
@@ -206,6 +218,7 @@ def test_the_prototypes_are_those_of_the_headers() -> None:
         for parameter, kind in zip(parameters, arguments, strict=True):
             pointer = "*" in parameter or "Ref " in parameter
             assert pointer == (ctypes.sizeof(kind) == 8 and kind is not ctypes.c_uint64
+                               and kind is not ctypes.c_double
                                and kind is not ctypes.c_size_t), (name, parameter)  # fmt: skip
 
 

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 # The library is loaded here, so that a missing one is known at the import.
@@ -23,7 +25,12 @@ if TYPE_CHECKING:
     from .evaluation import evaluate as evaluate
     from .evaluation import evaluate_async as evaluate_async
     from .generable import *
+    from .generable_utils import *
+    from .generation_guide import *
     from .generation_options import *
+    from .generation_property import *
+    from .generation_schema import *
+    from .image_reference import *
     from .imaging import *
     from .prompt import *
     from .session import *
@@ -60,6 +67,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "EngineNotStartedError",
         "ExceededContextWindowSizeError",
         "FoundationModelsError",
+        "GenerableDecoratorError",
         "GenerationError",
         "GenerationErrorCode",
         "GuardrailViolationError",
@@ -69,6 +77,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "ImageNotFoundError",
         "ImageNotReadableError",
         "ImagePromptError",
+        "ImageReferenceError",
         "ImageTooLargeError",
         "InvalidArgumentError",
         "InvalidGenerationSchemaError",
@@ -101,14 +110,26 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "evaluate_async",
     ),
     "generable": (
+        "ConvertibleFromGeneratedContent",
+        "ConvertibleToGeneratedContent",
+        "Generable",
         "GeneratedContent",
         "GenerationID",
+    ),
+    "generable_utils": ("generable",),
+    "generation_guide": (
+        "GenerationGuide",
+        "GuideType",
+        "guide",
     ),
     "generation_options": (
         "GenerationOptions",
         "SamplingMode",
         "SamplingModeType",
     ),
+    "generation_property": ("Property",),
+    "generation_schema": ("GenerationSchema",),
+    "image_reference": ("ImageReference",),
     "imaging": (
         "ImageInfo",
         "ImagePolicy",
@@ -127,6 +148,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "LanguageModelSession",
         "ResponseStream",
     ),
+    "type_conversion": (),
     "usage": (
         "Attempt",
         "InputUsage",
@@ -143,7 +165,7 @@ __all__ = ["__version__", "build_info", "debug_live_objects", *_HOME]  # noqa: P
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name in _HOMES and name not in _HOME:
         return importlib.import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -154,3 +176,19 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_HOMES})
+
+
+class _Package(ModuleType):
+    """The package, in which ``generable`` is the decorator and not the module of that name, which
+    the import system would put in its place."""
+
+    @property
+    def generable(self) -> Any:
+        return importlib.import_module(".generable_utils", __name__).generable
+
+    @generable.setter
+    def generable(self, module: ModuleType) -> None:
+        pass
+
+
+sys.modules[__name__].__class__ = _Package

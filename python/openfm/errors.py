@@ -12,6 +12,8 @@
     │  ├─ ConcurrentRequestsError
     │  ├─ RefusalError                        explanation_entries
     │  ├─ InvalidGenerationSchemaError
+    │  │  └─ GenerableDecoratorError          @generable on what can be none
+    │  ├─ ImageReferenceError                 label, labels: nothing attached has the label
     │  ├─ UnsupportedCapabilityError          capability, e.g. "images"
     │  ├─ EmptyResponseError
     │  └─ EngineError                         the embedded engine; log_tail
@@ -84,6 +86,7 @@ __all__ = [
     "EngineNotStartedError",
     "ExceededContextWindowSizeError",
     "FoundationModelsError",
+    "GenerableDecoratorError",
     "GenerationError",
     "GenerationErrorCode",
     "GuardrailViolationError",
@@ -93,6 +96,7 @@ __all__ = [
     "ImageNotFoundError",
     "ImageNotReadableError",
     "ImagePromptError",
+    "ImageReferenceError",
     "ImageTooLargeError",
     "InvalidArgumentError",
     "InvalidGenerationSchemaError",
@@ -154,6 +158,7 @@ class GenerationErrorCode(IntEnum):
     INVALID_LABEL = 122
     EMPTY_PROMPT = 123
     INVALID_ORIENTATION = 124
+    UNKNOWN_LABEL = 125
 
     CONNECT = 140
     TLS = 141
@@ -276,6 +281,7 @@ class DecodingFailureError(GenerationError):
 
     default_code = GenerationErrorCode.DECODING_FAILURE
     raw_content: str | None = _detail("raw_content")
+    json_path: str | None = _detail("json_path")
 
 
 class RateLimitedError(GenerationError):
@@ -320,6 +326,18 @@ class InvalidGenerationSchemaError(GenerationError):
     """The schema is no schema."""
 
     default_code = GenerationErrorCode.INVALID_SCHEMA
+
+
+class GenerableDecoratorError(InvalidGenerationSchemaError):
+    """``@generable`` on something that cannot be generable."""
+
+
+class ImageReferenceError(GenerationError):
+    """An image reference names nothing that is attached."""
+
+    default_code = GenerationErrorCode.UNKNOWN_LABEL
+    label: str | None = _detail("label")
+    labels: list[str] | None = _detail("labels")
 
 
 class UnsupportedCapabilityError(GenerationError):
@@ -648,6 +666,7 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
         InvalidLabelError,
         EmptyPromptError,
         InvalidOrientationError,
+        ImageReferenceError,
         ConnectError,
         TLSError,
         TransportTimeoutError,

@@ -7,7 +7,7 @@ import json
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from ._ctypes_bindings import lib
 from ._events import EventQueue, Request
@@ -20,10 +20,17 @@ from .generation_options import GenerationOptions
 from .prompt import Prompt, PromptComponent, check_prompt, compose
 from .usage import Response, ResponseMetadata, Usage, metadata_from, usage_from
 
+if TYPE_CHECKING:
+    from ._guided import Guide
+    from .generation_schema import GenerationSchema
+
 __all__ = ["LanguageModelSession", "ResponseStream"]
 
 # How long a request waits for its cancelled predecessor to end, in seconds.
 _SETTLE_TIMEOUT = 2.0
+
+_Answer = TypeVar("_Answer")
+_Snapshot = TypeVar("_Snapshot")
 
 
 class LanguageModelSession:
@@ -69,81 +76,185 @@ class LanguageModelSession:
 
     @overload
     async def respond(
-        self, prompt: Prompt, *, json_schema: None = None, options: GenerationOptions | None = None
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
     ) -> str: ...
 
     @overload
     async def respond(
         self,
         prompt: Prompt,
+        generating: type[_Answer],
         *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> _Answer: ...
+
+    @overload
+    async def respond(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: GenerationSchema,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> GeneratedContent: ...
+
+    @overload
+    async def respond(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: None = None,
         json_schema: Mapping[str, Any],
         options: GenerationOptions | None = None,
     ) -> GeneratedContent: ...
 
+    @overload
     async def respond(
         self,
         prompt: Prompt,
+        generating: Any,
         *,
+        options: GenerationOptions | None = None,
+    ) -> Any: ...
+
+    async def respond(
+        self,
+        prompt: Prompt,
+        generating: Any = None,
+        *,
+        schema: GenerationSchema | None = None,
         json_schema: Mapping[str, Any] | None = None,
         options: GenerationOptions | None = None,
-    ) -> str | GeneratedContent:
-        """The model's whole answer: text, or with ``json_schema`` a content that is valid by it.
+    ) -> Any:
+        """The model's whole answer: text, or what was asked for.
 
-        ``prompt`` is text, an attachment, or a list of both. Raises a PromptError before anything
-        is sent, a TransportError or GenerationError after that.
+        ``prompt`` is text, an attachment, or a list of both. With ``generating`` the answer is an
+        instance of that class (decorated with ``@generable``, or a pydantic model) or a value of
+        that type (``list[Cat]``, a Literal, an Enum ...); with ``schema`` or ``json_schema`` it is
+        a GeneratedContent that is valid by it. At most one of the three is given.
+
+        Raises a PromptError before anything is sent, a TransportError or GenerationError after
+        that; DecodingFailureError, with ``json_path`` and ``raw_content``, for an answer that is
+        not valid.
         """
-        request = await self._respond(prompt, json_schema, options)
+        guide = _guide(generating, schema, json_schema)
+        request = await self._respond(prompt, guide, options)
         content = request.content or ""
-        return content if json_schema is None else GeneratedContent.from_json(content)
+        return content if guide is None else guide.read(content)
 
     @overload
     async def respond_full(
-        self, prompt: Prompt, *, json_schema: None = None, options: GenerationOptions | None = None
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
     ) -> Response[str]: ...
 
     @overload
     async def respond_full(
         self,
         prompt: Prompt,
+        generating: type[_Answer],
         *,
-        json_schema: Mapping[str, Any],
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> Response[_Answer]: ...
+
+    @overload
+    async def respond_full(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: GenerationSchema | None = None,
+        json_schema: Mapping[str, Any] | None = None,
         options: GenerationOptions | None = None,
     ) -> Response[GeneratedContent]: ...
+
+    @overload
+    async def respond_full(
+        self,
+        prompt: Prompt,
+        generating: Any,
+        *,
+        options: GenerationOptions | None = None,
+    ) -> Response[Any]: ...
 
     async def respond_full(
         self,
         prompt: Prompt,
+        generating: Any = None,
         *,
+        schema: GenerationSchema | None = None,
         json_schema: Mapping[str, Any] | None = None,
         options: GenerationOptions | None = None,
-    ) -> Response[str] | Response[GeneratedContent]:
+    ) -> Response[Any]:
         """``respond``, with what is known about the answer: a Response, which has ``content``,
         ``usage``, ``finish_reason`` and ``metadata``."""
-        request = await self._respond(prompt, json_schema, options)
+        guide = _guide(generating, schema, json_schema)
+        request = await self._respond(prompt, guide, options)
         content = request.content or ""
         metadata = metadata_from(json.loads(request.metadata or "null"))
-        if json_schema is None:
-            return Response(content, metadata)
-        return Response(GeneratedContent.from_json(content), metadata)
+        return Response(content if guide is None else guide.read(content), metadata)
 
     async def _respond(
-        self,
-        prompt: Prompt,
-        json_schema: Mapping[str, Any] | None,
-        options: GenerationOptions | None,
+        self, prompt: Prompt, guide: Guide | None, options: GenerationOptions | None
     ) -> Request:
         components = check_prompt(prompt)
-        schema_text = _dump_schema(json_schema)
+        schema_text = None if guide is None else guide.schema
         options_text = _dump_options(options)
         async with self._turns.hold():
             request = await self._start(components, schema_text, options_text, stream=False)
             await request.finish()
         return request
 
+    @overload
     def stream_response(
         self, prompt: Prompt, options: GenerationOptions | None = None
-    ) -> ResponseStream:
+    ) -> ResponseStream[str, str]: ...
+
+    @overload
+    def stream_response(
+        self,
+        prompt: Prompt,
+        options: GenerationOptions | None = None,
+        *,
+        generating: type[_Answer],
+    ) -> ResponseStream[Any, _Answer]: ...
+
+    @overload
+    def stream_response(
+        self,
+        prompt: Prompt,
+        options: GenerationOptions | None = None,
+        *,
+        schema: GenerationSchema | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> ResponseStream[GeneratedContent, GeneratedContent]: ...
+
+    def stream_response(
+        self,
+        prompt: Prompt,
+        options: GenerationOptions | None = None,
+        *,
+        generating: Any = None,
+        schema: GenerationSchema | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> ResponseStream[Any, Any]:
         """The answer as it comes: an asynchronous iterator of snapshots.
 
         Each is the whole text so far, and so a copy of it. A reader that is slower than the server
@@ -152,12 +263,17 @@ class LanguageModelSession:
 
             async for text in session.stream_response("Tell me a story."):
                 print(f"\\r{text}", end="")
+
+        With ``generating`` the snapshots are ``PartiallyGenerated`` objects of the class, whose
+        fields are None until they come; with ``schema`` or ``json_schema`` they are contents. The
+        last snapshot holds the whole answer, and ``await stream.collect()`` gives it as ``respond``
+        would.
         """
-        return ResponseStream(self, prompt, options)
+        return ResponseStream(self, prompt, options, _guide(generating, schema, json_schema))
 
     def stream_deltas(
         self, prompt: Prompt, options: GenerationOptions | None = None
-    ) -> ResponseStream:
+    ) -> ResponseStream[str, str]:
         """The answer as it comes, in pieces: each is only what is new, and joined they are the
         answer. A piece costs the same however long the answer is. ::
 
@@ -225,7 +341,7 @@ class LanguageModelSession:
         return f"LanguageModelSession(model={self.model!r})"
 
 
-class ResponseStream(AsyncGenerator[str, None]):
+class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer]):
     """Snapshots or pieces of an answer, as an asynchronous generator gives them.
 
     Reading it to its end, ``aclose()``, an error and dropping it all end the request and free the
@@ -238,23 +354,26 @@ class ResponseStream(AsyncGenerator[str, None]):
         session: LanguageModelSession,
         prompt: Prompt,
         options: GenerationOptions | None,
+        guide: Guide | None = None,
         *,
         deltas: bool = False,
     ) -> None:
         self._session = session
+        self._guide = guide
         self._prompt: Prompt | None = prompt
         self._options = options
         self._deltas = deltas
         self._turn: Turn | None = None
         self._request: Request | None = None
         self._gave = False
+        self._failed = False
         self._running = False
         self._closed = False
 
-    def __aiter__(self) -> ResponseStream:
+    def __aiter__(self) -> ResponseStream[_Snapshot, _Answer]:
         return self
 
-    async def __anext__(self) -> str:
+    async def __anext__(self) -> _Snapshot:
         # One coroutine and no more: every further one would be paid for with every chunk.
         if self._running:
             raise RuntimeError("the stream is being read already; one task reads it at a time")
@@ -269,11 +388,15 @@ class ResponseStream(AsyncGenerator[str, None]):
                 self._turn.move_to_current_task()
             while True:
                 if request.has_text:
-                    if not self._deltas:
+                    if self._guide is not None:
+                        part = self._guide.read_partial(request.take_snapshot())
+                        if part is not None:
+                            return cast("_Snapshot", part)
+                    elif not self._deltas:
                         self._gave = True
-                        return request.take_snapshot()
-                    if delta := request.take_delta():
-                        return delta
+                        return cast("_Snapshot", request.take_snapshot())
+                    elif delta := request.take_delta():
+                        return cast("_Snapshot", delta)
                 elif request.done:
                     break
                 else:
@@ -284,14 +407,18 @@ class ResponseStream(AsyncGenerator[str, None]):
             self._drop()
             raise
         except BaseException:
+            self._failed = True
             await self._end()
             raise
         finally:
             self._running = False
         if not self._gave and not self._deltas:
-            # An answer without a word is one snapshot too: the last one is always the answer.
+            # The last snapshot is always the whole answer: also one without a word, and a guided
+            # one, which is known to be valid only now.
             self._gave = True
-            return request.text
+            if self._guide is not None:
+                return cast("_Snapshot", self._guide.read_last(request.content or ""))
+            return cast("_Snapshot", request.text)
         await self._end()
         raise StopAsyncIteration
 
@@ -301,7 +428,20 @@ class ResponseStream(AsyncGenerator[str, None]):
             raise RuntimeError("the stream is being read; cancel the task that reads it")
         await self._end()
 
-    async def asend(self, value: None) -> str:
+    async def collect(self) -> _Answer:
+        """Reads the stream to its end and gives the whole answer, as ``respond`` does. Of a stream
+        of pieces it gives what had not been read."""
+        pieces = [part async for part in self]
+        request = self._request
+        if request is None or not request.done or self._failed:
+            raise RuntimeError("the stream was closed before its answer was complete")
+        if self._deltas:
+            return cast("_Answer", "".join(cast("list[str]", pieces)))
+        if self._guide is None:
+            return cast("_Answer", request.text)
+        return cast("_Answer", self._guide.read(request.content or ""))
+
+    async def asend(self, value: None) -> _Snapshot:
         """``__anext__``: there is nothing to send to a stream."""
         return await self.__anext__()
 
@@ -310,7 +450,7 @@ class ResponseStream(AsyncGenerator[str, None]):
         kind: type[BaseException] | BaseException,
         error: BaseException | object = None,
         traceback: TracebackType | None = None,
-    ) -> str:
+    ) -> _Snapshot:
         """Stops the request and raises the exception."""
         await self._end()
         if isinstance(kind, BaseException):
@@ -321,7 +461,8 @@ class ResponseStream(AsyncGenerator[str, None]):
         components = check_prompt(self._prompt)
         options = _dump_options(self._options)
         self._turn = await self._session._turns.acquire()
-        self._request = await self._session._start(components, None, options, stream=True)
+        schema = None if self._guide is None else self._guide.schema
+        self._request = await self._session._start(components, schema, options, stream=True)
         self._prompt = None
         return self._request
 
@@ -350,15 +491,15 @@ class ResponseStream(AsyncGenerator[str, None]):
             self._drop()
 
 
-def _dump_schema(schema: Mapping[str, Any] | None) -> bytes | None:
-    if schema is None:
+def _guide(
+    generating: Any, schema: GenerationSchema | None, json_schema: Mapping[str, Any] | None
+) -> Guide | None:
+    if generating is None and schema is None and json_schema is None:
         return None
-    if not isinstance(schema, Mapping):
-        raise TypeError(f"json_schema must be a dict, not {type(schema).__name__}")
-    try:
-        return json.dumps(dict(schema), allow_nan=False).encode("ascii")
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"json_schema must be made of JSON values: {error}") from None
+    # Here, and not with the module: not every program asks for guided answers.
+    from ._guided import guide_of
+
+    return guide_of(generating, schema, json_schema)
 
 
 def _dump_options(options: GenerationOptions | None) -> bytes | None:
