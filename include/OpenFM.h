@@ -75,6 +75,8 @@ typedef enum FMStatus {
   FMStatusEngineFailed = 162,          /* started, but never became ready */
   FMStatusEngineDied = 163,            /* ended while it answered */
   FMStatusEmptyResponse = 164,         /* the model said nothing at all */
+  FMStatusToolCall = 165,              /* a tool failed, or was called wrongly */
+  FMStatusToolRoundLimit = 166,        /* the model kept calling tools */
   FMStatusUsedAfterFork = 170,
   FMStatusShutDown = 171,
 
@@ -123,7 +125,8 @@ typedef enum FMObjectKind {
   FMObjectKindEventQueue = 7,
   FMObjectKindPreparedImage = 8,
   FMObjectKindGenerationSchema = 9,
-  FMObjectKindGenerationSchemaProperty = 10
+  FMObjectKindGenerationSchemaProperty = 10,
+  FMObjectKindTool = 11
 } FMObjectKind;
 
 /* How many objects of that kind are alive, whether a reference or a running request keeps them. */
@@ -182,6 +185,15 @@ char *_Nullable FMLanguageModelCopyUnavailableExplanation(FMSystemLanguageModelR
 char *_Nullable FMLanguageModelCopyDescriptionJSON(FMSystemLanguageModelRef _Nonnull model);
 
 /*
+ * What a model can do, as far as it is known without asking, as a JSON object:
+ *   {"vision": bool, "guided_generation": bool, "reasoning": bool,
+ *    "tool_calling": "native", "guided" (the library lets the model choose its calls by guided
+ *      generation, as it has no tools of its own) or null}
+ * Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelCopyCapabilitiesJSON(FMSystemLanguageModelRef _Nonnull model);
+
+/*
  * What the embedded engine falls back to, for hosts that carry one: a JSON object
  *   {"command": ["program", "arg", ...], "model_path": "/path/model.gguf"}
  * each used only where the environment and the installed models give nothing. Returns false, with
@@ -189,6 +201,87 @@ char *_Nullable FMLanguageModelCopyDescriptionJSON(FMSystemLanguageModelRef _Non
  */
 bool FMEngineSetDefaults(const char *_Nonnull json, int *_Nullable outErrorCode,
                          char *_Nullable *_Nullable outErrorDescription);
+
+/* ---- Sessions, tools and transcripts ------------------------------------------------------ */
+
+/*
+ * Settings of a session, as a JSON object; those left out stay as they are:
+ *   {"tool_errors": "throw" (a failed tool is status 165) or "output" (the model reads "Tool error:
+ *      ..." and goes on); at first "throw",
+ *    "max_tool_rounds": how often in one request tools may be called, 10 at first; once more is
+ *      status 166,
+ *    "keep_failed_turns": whether what came of a failed or cancelled request stays in the
+ *      transcript; false at first,
+ *    "history_turns": how many of the last turns the model is sent, null for all; pictures of those
+ *      before stay, with their labels,
+ *    "drop_completed_tool_calls": whether tool calls of answered turns are left out of what the
+ *      model is sent}
+ * False with code 11 for anything else.
+ */
+bool FMLanguageModelSessionConfigure(FMLanguageModelSessionRef _Nonnull session,
+                                     const char *_Nonnull json, int *_Nullable outErrorCode,
+                                     char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * FMLanguageModelSessionGetTranscriptJSONString, with the pictures' bytes in it when
+ * `embedsAttachments` is true, so that the text stands without their files.
+ */
+char *_Nullable FMLanguageModelSessionCopyTranscriptJSON(
+    FMLanguageModelSessionRef _Nonnull session, bool embedsAttachments, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * What the next request sends in place of the transcript, as a transcript's JSON; NULL takes it back.
+ * Pictures of the session are known by their SHA-256 and not read again. The transcript is left
+ * alone, and the next turn is appended to it. False with code 6.
+ */
+bool FMLanguageModelSessionSetHistoryJSON(FMLanguageModelSessionRef _Nonnull session,
+                                          const char *_Nullable json, int *_Nullable outErrorCode,
+                                          char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Gets the model ready for a request that comes soon, in the background: the engine is started, a
+ * local server reads ahead what is sent anyway, and `promptPrefix` (NULL = nothing). Never fails.
+ */
+void FMLanguageModelSessionPrewarm(FMLanguageModelSessionRef _Nonnull session,
+                                   FMComposedPromptRef _Nullable promptPrefix);
+
+/* Called for each call. The arguments are valid by the parameters, and the callee's (+1). */
+typedef void (*FMBridgedToolCallable)(FMGeneratedContentRef _Nonnull arguments,
+                                      unsigned int callId, void *_Nullable userInfo);
+
+/* The request that made the call is over: nobody waits for its output any more. */
+typedef void (*FMBridgedToolCancelled)(unsigned int callId, void *_Nullable userInfo);
+
+/*
+ * A tool with parameters as a JSON Schema. `name`: 1 to 64 letters, digits, _ and -. The callable
+ * runs on a worker thread, returns at once, and the call is ended by one of the functions below.
+ * `cancelled` may be NULL. `userInfo` must outlive the sessions that have the tool. +1, or NULL with
+ * code 4, 10 or 11.
+ */
+FMBridgedToolRef _Nullable FMBridgedToolCreateFromJSON(
+    const char *_Nonnull name, const char *_Nonnull description, const char *_Nonnull parametersJSON,
+    FMBridgedToolCallable _Nonnull callable, FMBridgedToolCancelled _Nullable cancelled,
+    void *_Nullable userInfo, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A tool whose calls come as FMEventKindToolCall events on the queue of the request that calls it.
+ * +1, or NULL with code 4, 10 or 11.
+ */
+FMBridgedToolRef _Nullable FMBridgedToolCreateForQueue(const char *_Nonnull name,
+                                                       const char *_Nonnull description,
+                                                       const char *_Nonnull parametersJSON,
+                                                       int *_Nullable outErrorCode,
+                                                       char *_Nullable *_Nullable outErrorDescription);
+
+/* FMBridgedToolFinishCall for a call that failed: see "tool_errors". */
+void FMBridgedToolFinishCallWithError(FMBridgedToolRef _Nonnull tool, unsigned int callId,
+                                      const char *_Nonnull message);
+
+/* FMBridgedToolFinishCall with texts and pictures. The prompt is captured. */
+void FMBridgedToolFinishCallWithPrompt(FMBridgedToolRef _Nonnull tool, unsigned int callId,
+                                       FMComposedPromptRef _Nonnull prompt);
 
 /* ---- Pictures ----------------------------------------------------------------------------- */
 
@@ -385,11 +478,18 @@ typedef enum FMEventKind {
   /*
    * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:
    * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
-   * "context_size", "http_status", "body", "url", "retry_after", "rate_limits" and "attempts" (as
-   * in RESPONSE of FMLanguageModelSessionCopyUsageJSON), "partial_text", "raw_content", "log_tail",
-   * "json_path" (where "raw_content" is not valid by its schema, e.g. "$.pets[1].age").
+   * "context_size", "tool_name", "call_id", "limit", "http_status", "body", "url", "retry_after",
+   * "rate_limits" and "attempts" (as in RESPONSE of FMLanguageModelSessionCopyUsageJSON),
+   * "partial_text", "raw_content", "log_tail", "json_path" (where "raw_content" is not valid by its schema, e.g. "$.pets[1].age").
    */
-  FMEventKindEnd = 5
+  FMEventKindEnd = 5,
+  /*
+   * A call of a tool of FMBridgedToolCreateForQueue: {"tool": name, "call_id": number,
+   * "arguments": value}. Ended by FMBridgedToolFinishCall and its relatives.
+   */
+  FMEventKindToolCall = 6,
+  /* {"tool", "call_id"}: the request is over, nobody waits for this call any more. */
+  FMEventKindToolCancelled = 7
 } FMEventKind;
 
 /* +1. NULL when no descriptor is to be had. Releasing the queue drops what is in it. */
@@ -430,6 +530,38 @@ FMTaskRef _Nullable FMLanguageModelSessionStreamOnQueue(
     const char *_Nullable schemaJSON, const char *_Nullable optionsJSON,
     FMEventQueueRef _Nonnull queue, uint64_t token, int *_Nullable outErrorCode,
     char *_Nullable *_Nullable outErrorDescription);
+
+/* What FMLanguageModelCountTokensOnQueue counts. */
+typedef enum FMTokenCountKind {
+  FMTokenCountKindPrompt = 0,       /* `object`: a composed prompt */
+  FMTokenCountKindInstructions = 1, /* `text` */
+  FMTokenCountKindTools = 2,        /* `tools`, `toolCount` */
+  FMTokenCountKindSchema = 3,       /* `text`: a JSON Schema */
+  FMTokenCountKindTranscript = 4    /* `object`: a session */
+} FMTokenCountKind;
+
+/*
+ * Counts tokens as the functions of FoundationModels.h do, and tells how: one FMEventKindContent
+ *   {"count": tokens, "exact": whether the server counted, "parts": {name: tokens}}
+ * and one FMEventKindEnd. Of a part alone (instructions, tools, schema) the count is the difference
+ * of two requests, "request" and "without" it. Arguments that do not apply are NULL and 0. +1 task, or
+ * NULL for bad arguments.
+ */
+FMTaskRef _Nullable FMLanguageModelCountTokensOnQueue(
+    FMSystemLanguageModelRef _Nonnull model, FMTokenCountKind kind, const void *_Nullable object,
+    const char *_Nullable text, FMBridgedToolRef _Nonnull *_Nullable tools, int toolCount,
+    FMEventQueueRef _Nonnull queue, uint64_t token, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Starts the engine or asks the server, and tells what the model is and can do: one
+ * FMEventKindContent, FMLanguageModelCopyDescriptionJSON with "capabilities" (of
+ * FMLanguageModelCopyCapabilitiesJSON, confirmed) and "context_size", and one FMEventKindEnd.
+ */
+FMTaskRef _Nullable FMLanguageModelLoadOnQueue(FMSystemLanguageModelRef _Nonnull model,
+                                               FMEventQueueRef _Nonnull queue, uint64_t token,
+                                               int *_Nullable outErrorCode,
+                                               char *_Nullable *_Nullable outErrorDescription);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,7 @@ class LiveObject: @unchecked Sendable {
     case preparedImage
     case generationSchema
     case generationSchemaProperty
+    case tool
   }
 
   private static let counts = Mutex([Int](repeating: 0, count: Kind.allCases.count + 1))

@@ -15,10 +15,19 @@ final class SessionObject: LiveObject, @unchecked Sendable {
   let session: LanguageModelSession
   /// Kept for as long as the session lives, as the reference promises.
   private let model: ModelObject
+  private let tools: [ToolObject]
 
-  init(model: ModelObject, instructions: String?) {
+  init(model: ModelObject, instructions: String?, tools: [ToolObject]) {
     self.model = model
-    session = model.makeSession(instructions: instructions)
+    self.tools = tools
+    session = model.makeSession(tools: tools.map(\.tool), instructions: instructions)
+    super.init(.session)
+  }
+
+  init(model: ModelObject, transcript: Transcript, tools: [ToolObject]) {
+    self.model = model
+    self.tools = tools
+    session = model.makeSession(tools: tools.map(\.tool), transcript: transcript)
     super.init(.session)
   }
 
@@ -81,7 +90,8 @@ struct PendingRequest: Sendable {
   /// Starts the request, or delivers why it cannot start. The session counts as responding when
   /// this returns.
   static func start(
-    _ pending: Result<PendingRequest, any Error>, into sink: any AnswerSink
+    _ pending: Result<PendingRequest, any Error>, into sink: any AnswerSink,
+    address: QueueAddress? = nil
   ) -> Task<Void, Never> {
     let reserved = Result { () throws -> (PendingRequest, LanguageModelSession.Reservation) in
       let pending = try pending.get()
@@ -92,10 +102,10 @@ struct PendingRequest: Sendable {
         let (pending, reservation) = try reserved.get()
         guard !isShutDown else {
           reservation.end()
-          throw Failure(.shutDown, "The library was shut down; start no requests after FMShutdown.")
+          throw shutDownFailure
         }
-        let outcome = await pending.object.session.perform(pending.request, reservation) {
-          sink.update($0)
+        let outcome = await QueueAddress.$current.withValue(address) {
+          await pending.object.session.perform(pending.request, reservation) { sink.update($0) }
         }
         await sink.finish(
           outcome.result.mapError { Failure($0, partialText: outcome.partialText) })
@@ -105,6 +115,9 @@ struct PendingRequest: Sendable {
     }
   }
 }
+
+let shutDownFailure = Failure(
+  .shutDown, "The library was shut down; start no requests after FMShutdown.")
 
 // MARK: - Callbacks
 
@@ -175,15 +188,11 @@ public func fmLanguageModelSessionCreateFromSystemLanguageModel(
   _ tools: UnsafeMutablePointer<UnsafeRawPointer?>?, _ toolCount: Int32
 ) -> UnsafeRawPointer? {
   enter(else: nil) {
-    guard toolCount == 0 else {
-      throw Failure(
-        .unsupportedCapability, "This version has no tools; pass NULL and 0.",
-        details: JSONObject([("capability", "toolCalling")]))
-    }
-    return HandleTable.shared.insert(
+    HandleTable.shared.insert(
       SessionObject(
         model: try ModelObject.optional(model),
-        instructions: try nonEmptyText(instructions, "instructions")))
+        instructions: try nonEmptyText(instructions, "instructions"),
+        tools: try ToolObject.list(tools, toolCount)))
   }
 }
 
@@ -250,7 +259,7 @@ public func fmLanguageModelSessionRespondWithSchema(
 
 /// `enter` for a function whose caller waits for a callback. In a child of fork() there is no worker
 /// thread to call it on, so it is called here: a caller who waits must not wait for ever.
-private func enterCalling<Callback, Result>(
+func enterCalling<Callback, Result>(
   _ callback: Callback?, refuse: (Callback) -> Void, else fallback: Result,
   body: (Callback) throws -> Result
 ) -> Result {
@@ -286,7 +295,7 @@ private enum SchemaArgument {
 /// for every request.
 private func startTask(
   _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schema: SchemaArgument,
-  _ optionsJSON: UnsafePointer<CChar>?, into sink: some AnswerSink
+  _ optionsJSON: UnsafePointer<CChar>?, into sink: some AnswerSink, address: QueueAddress? = nil
 ) -> UnsafeRawPointer {
   let pending = Result {
     try PendingRequest(
@@ -294,7 +303,8 @@ private func startTask(
       optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))
   }
   let answer = AnswerBox()
-  let task = PendingRequest.start(pending, into: KeepingSink(sink: sink, answer: answer))
+  let task = PendingRequest.start(
+    pending, into: KeepingSink(sink: sink, answer: answer), address: address)
   return HandleTable.shared.insert(TaskObject(task, answer: answer))
 }
 
@@ -462,6 +472,7 @@ private func startOnQueue(
     return startTask(
       session, prompt, schema: .optional(schemaJSON), optionsJSON,
       into: QueueSink(
-        queue: queue, token: token, streams: streams, isStructured: schemaJSON != nil))
+        queue: queue, token: token, streams: streams, isStructured: schemaJSON != nil),
+      address: QueueAddress(queue: queue, token: token))
   }
 }

@@ -56,6 +56,17 @@ package struct ChatConfiguration: Sendable, Hashable {
     return description
   }
 
+  /// What is left of the capabilities that are declared, after asking the server.
+  func confirm(_ declared: LanguageModelCapabilities) async -> LanguageModelCapabilities {
+    let server = await describe()
+    var confirmed = declared
+    if server.acceptsImages == false { confirmed.remove(.vision) }
+    if server.supportsTools == false || server.dialect.tools == .never {
+      confirmed.remove(.toolCalling)
+    }
+    return confirmed
+  }
+
   /// The row that applies as far as it is known without asking; nil = unknown.
   package var knownDialect: ServerDialect? {
     server.map { .of($0) } ?? .known(baseURL: endpoint.baseURL)

@@ -45,6 +45,27 @@ package struct Failure: Error, Sendable {
           "raw_content": error.rawContent,
           "json_path": (error.underlyingError as? SchemaMismatch)?.path,
         ])
+    case let error as TranscriptError: self.init(.decodingFailure, error.message)
+    case let error as ToolDefinitionError: self.init(.invalidArgument, error.message)
+    case let error as LanguageModelSession.ToolCallError:
+      self.init(
+        .toolCall,
+        "The tool \(quoted(error.tool.name)) failed: \(toolErrorText(error.underlyingError))",
+        details: [
+          "tool_name": error.tool.name,
+          "call_id": (error.underlyingError as? ReportedToolError).map { Int($0.callID) },
+        ])
+    case let error as LanguageModelSession.ToolRoundLimitError:
+      self.init(
+        .toolRoundLimit,
+        "The model called tools \(error.limit) times in a row without an answer; raise the limit, or"
+          + " tell it in the instructions when to stop.",
+        details: ["limit": error.limit])
+    case let error as ReportedToolError: self.init(.unknown, error.message)
+    case let error as ToolRequestError: self.init(.toolCall, error.message)
+    case LanguageModelSession.Error.transcriptMutationWhileResponding:
+      self.init(
+        .unknown, "The transcript was set while the session answered; the answer is not in it.")
     case LanguageModelSession.Error.concurrentRequests:
       self.init(
         .concurrentRequests,

@@ -8,6 +8,9 @@ import Synchronization
 public final class LanguageModelSession: Sendable {
   public enum Error: Swift.Error, Hashable, Sendable {
     case concurrentRequests
+    /// The transcript was set while a request ran: it stays as it was set, and the request's turn is
+    /// not in it.
+    case transcriptMutationWhileResponding
   }
 
   private struct State {
@@ -15,18 +18,43 @@ public final class LanguageModelSession: Sendable {
     var isResponding = false
     var usage = Usage()
     var last: CompletedResponse?
+    /// The transcript was set while the present request runs.
+    var wasMutated = false
+    var errorHandling: TranscriptErrorHandlingPolicy?
+    var toolPolicy = ToolPolicy()
+    var historyTransform: HistoryTransform?
+    /// Sent in place of the transcript by the next request.
+    var nextHistory: Transcript?
   }
 
   private let runner: ModelRunner
+  private let tools: [AnyTool]
+  /// What is wrong with the tools; thrown by the requests, as an initialiser does not throw.
+  private let toolFailure: ToolDefinitionError?
   private let state: Mutex<State>
 
-  public init(model: some LanguageModel = SystemLanguageModel.default, transcript: Transcript) {
+  /// Goes on with a conversation. Its tools are not in the transcript, only what the model was told
+  /// of them: they are given again, and the transcript then tells of these.
+  public init(
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
+    transcript: Transcript
+  ) {
     runner = ModelRunner(model)
+    self.tools = tools.map { AnyTool($0) }
+    do {
+      try tools.validate()
+      toolFailure = nil
+    } catch {
+      toolFailure = error
+    }
+    var transcript = transcript
+    transcript.tell(of: self.tools.map(\.definition))
     state = Mutex(State(transcript: transcript))
   }
 
   public convenience init(
-    model: some LanguageModel = SystemLanguageModel.default, instructions: Instructions? = nil
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
+    instructions: Instructions? = nil
   ) {
     let entries: [Transcript.Entry] =
       if let instructions, !instructions.components.isEmpty {
@@ -34,26 +62,76 @@ public final class LanguageModelSession: Sendable {
       } else {
         []
       }
-    self.init(model: model, transcript: Transcript(entries: entries))
+    self.init(model: model, tools: tools, transcript: Transcript(entries: entries))
   }
 
   @_disfavoredOverload
   public convenience init(
-    model: some LanguageModel = SystemLanguageModel.default, instructions: String? = nil
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
+    instructions: String? = nil
   ) {
     self.init(
-      model: model,
+      model: model, tools: tools,
       instructions: instructions.flatMap { $0.isEmpty ? nil : Instructions($0) })
   }
 
   public convenience init<Failure: Swift.Error>(
-    model: some LanguageModel = SystemLanguageModel.default,
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
     @InstructionsBuilder instructions: () throws(Failure) -> Instructions
   ) throws(Failure) {
-    self.init(model: model, instructions: try instructions())
+    self.init(model: model, tools: tools, instructions: try instructions())
   }
 
-  public var transcript: Transcript { state.withLock(\.transcript) }
+  /// What was said so far. Set while a request runs, it stays as it was set, and the request throws
+  /// `Error.transcriptMutationWhileResponding`.
+  public var transcript: Transcript {
+    get { state.withLock(\.transcript) }
+    set {
+      state.withLock { state in
+        state.transcript = newValue
+        state.wasMutated = true
+      }
+    }
+  }
+
+  /// What a failed or cancelled request leaves in the transcript; nil = nothing.
+  public var transcriptErrorHandlingPolicy: TranscriptErrorHandlingPolicy? {
+    get { state.withLock(\.errorHandling) }
+    set { state.withLock { $0.errorHandling = newValue } }
+  }
+
+  public var toolPolicy: ToolPolicy {
+    get { state.withLock(\.toolPolicy) }
+    set { state.withLock { $0.toolPolicy = newValue } }
+  }
+
+  /// Shapes what the model sees of the conversation; the transcript itself is left alone.
+  public var historyTransform: HistoryTransform? {
+    get { state.withLock(\.historyTransform) }
+    set { state.withLock { $0.historyTransform = newValue } }
+  }
+
+  /// What the next request sends in place of the transcript; nil = the transcript.
+  package var nextHistory: Transcript? {
+    get { state.withLock(\.nextHistory) }
+    set { state.withLock { $0.nextHistory = newValue } }
+  }
+
+  /// Gets the model ready for a request that comes soon, in the background: starts an engine, opens
+  /// a connection, and lets the model read what is sent anyway. Returns at once and never fails.
+  public func prewarm(promptPrefix: Prompt? = nil) {
+    Task { await warmUp(promptPrefix: promptPrefix) }
+  }
+
+  package nonisolated(nonsending) func warmUp(promptPrefix: Prompt?) async {
+    var transcript = transcript
+    if let promptPrefix, (try? promptPrefix.validate()) != nil {
+      transcript.entries.append(
+        .prompt(Transcript.Prompt(segments: .init(promptPrefix.components))))
+    }
+    await runner.prewarm(transcript)
+  }
+
   public var isResponding: Bool { state.withLock(\.isResponding) }
   /// Tokens of all completed requests.
   public var usage: Usage { state.withLock(\.usage) }
@@ -228,167 +306,61 @@ extension LanguageModelSession {
   }
 
   /// Runs a request. The session is free again when this returns, and only a complete answer is in
-  /// the transcript. `onUpdate` is called in order, on the
-  /// thread that the answer comes on, which it must not hold up.
+  /// the transcript, unless `transcriptErrorHandlingPolicy` asks for more. `onUpdate` is called in
+  /// order, on the thread that the answer comes on, which it must not hold up.
   package nonisolated(nonsending) func perform(
     _ request: Request, _ reservation: Reservation,
     onUpdate: (@Sendable (TextUpdate) -> Void)? = nil
   ) async -> Outcome {
-    // Written by the thread that the events come on.
-    let gathered = Mutex((assembler: Assembler(), firstTextSeconds: Double?.none))
-    let started = MonotonicTime.now()
     let result: Result<CompletedResponse, any Swift.Error>
+    var partialText = ""
     do {
       try request.prompt.validate()
-      var prompt = Transcript.Prompt(
-        segments: .init(request.prompt.components), options: request.options,
-        contextOptions: request.contextOptions)
-      var transcript = self.transcript
-      transcript.entries.append(.prompt(prompt))
-      let guide = try request.schema.map {
-        try GuidedAnswer($0, in: transcript, contentID: request.contentID)
+      try toolFailure.map { throw $0 }
+      let (history, policy) = try historyToSend()
+      var turn = Turn(
+        request, after: history, runner: runner, tools: tools, policy: policy, onUpdate: onUpdate)
+      do {
+        let completed = try await turn.run()
+        try commit(completed)
+        result = .success(completed)
+      } catch {
+        partialText = turn.partialText
+        keepPartial(turn.partialEntries)
+        throw error
       }
-      prompt.responseFormat = guide.map { Transcript.ResponseFormat(schema: $0.schema) }
-      transcript.entries[transcript.entries.count - 1] = .prompt(prompt)
-      try validate(transcript, schema: guide?.schema)
-      var repairs = request.options.repairAttempts
-      var completed: CompletedResponse?
-      while completed == nil {
-        try await runner.respond(
-          to: LanguageModelExecutorGenerationRequest(
-            transcript: transcript, schema: guide?.schema, generationOptions: request.options)
-        ) { event in
-          gathered.withLock { gathered in
-            guard let update = gathered.assembler.take(event) else { return }
-            gathered.firstTextSeconds = gathered.firstTextSeconds ?? started.secondsUntilNow
-            onUpdate?(update)
-          }
-        }
-        let (assembler, firstTextSeconds) = gathered.withLock { $0 }
-        do {
-          completed = try assembler.completed(
-            prompt: .prompt(prompt), guide: guide,
-            timing: ResponseTiming(
-              firstTextSeconds: firstTextSeconds, totalSeconds: started.secondsUntilNow))
-        } catch let error as GeneratedContent.ParsingError {
-          guard repairs > 0, let guide else { throw error }
-          repairs -= 1
-          transcript.entries += [
-            .response(
-              Transcript.Response(
-                segments: [.text(Transcript.TextSegment(content: assembler.text))])),
-            .prompt(guide.repairPrompt(after: error)),
-          ]
-          // Not as the argument, which is left unread where nobody listens.
-          let update = gathered.withLock { $0.assembler.startAnew() }
-          onUpdate?(update)
-        }
-      }
-      guard let completed else { throw CancellationError() }
-      state.withLock { state in
-        state.transcript.entries += completed.entries
-        state.usage += completed.usage
-        state.last = completed
-      }
-      result = .success(completed)
     } catch {
       result = .failure(error)
     }
     reservation.end()
-    return Outcome(result: result, partialText: gathered.withLock(\.assembler.text))
+    return Outcome(result: result, partialText: partialText)
   }
 
-  private func validate(_ transcript: Transcript, schema: GenerationSchema?) throws {
-    for case .instructions(let instructions) in transcript {
-      for case .attachment(let segment) in instructions.segments {
-        guard case .image(let image) = segment.content else { continue }
-        if let label = segment.label { try validateLabel(label) }
-        _ = try image.content.source.get()
-      }
+  private func historyToSend() throws -> ([Transcript.Entry], ToolPolicy) {
+    let (entries, transform, once, policy) = state.withLock { state in
+      defer { state.nextHistory = nil }
+      state.wasMutated = false
+      return (
+        state.transcript.entries, state.historyTransform, state.nextHistory, state.toolPolicy
+      )
     }
-    func require(_ capability: LanguageModelCapabilities.Capability, _ what: String) throws {
-      guard runner.capabilities().contains(capability) else {
-        throw LanguageModelError.unsupportedCapability(
-          .init(
-            capability: capability,
-            debugDescription: "This model takes no \(what); nothing was sent."
-              + " Use a model with the capability \(quoted(capability.name))."))
-      }
-    }
-    if transcript.contains(where: \.segments.holdsImages) { try require(.vision, "pictures") }
-    if schema != nil { try require(.guidedGeneration, "schemas for its answers") }
-  }
-}
-
-/// Gathers an executor's events into a response.
-private struct Assembler {
-  typealias Channel = LanguageModelExecutorGenerationChannel
-
-  var text = ""
-  /// Of earlier attempts at the same answer.
-  private var spentUsage = Usage()
-  private var usage = Usage()
-  private var metadata: [String: GeneratedContent] = [:]
-
-  /// For another attempt at the answer.
-  mutating func startAnew() -> TextUpdate {
-    spentUsage += usage
-    usage = Usage()
-    metadata = [:]
-    text = ""
-    return .replaced("")
+    if let once { return (once.entries, policy) }
+    return (try transform?.transform(entries) ?? entries, policy)
   }
 
-  /// The change of the answer's text, if the event makes one.
-  mutating func take(_ event: any Channel.Event) -> TextUpdate? {
-    switch event {
-    case let event as Channel.ResponseEvent: take(event.action)
-    // Reasoning is kept out of the answer; its usage and metadata belong to the response too.
-    case let event as Channel.ReasoningEvent:
-      switch event.action {
-      case .appendText, .replaceTextSegment: nil
-      case .updateMetadata, .updateUsage: take(event.action)
-      }
-    default: nil
+  private func commit(_ completed: CompletedResponse) throws {
+    try state.withLock { state in
+      guard !state.wasMutated else { throw Error.transcriptMutationWhileResponding }
+      state.transcript.entries += completed.entries
+      state.usage += completed.usage
+      state.last = completed
     }
   }
 
-  private mutating func take(_ action: Channel.Action) -> TextUpdate? {
-    switch action {
-    case .appendText(let more, _, _):
-      guard !more.isEmpty else { return nil }
-      text += more
-      return .appended(more)
-    case .replaceTextSegment(let whole, _, _):
-      text = whole
-      return .replaced(whole)
-    case .updateMetadata(let values):
-      metadata = values.mapValues(\.generatedContent)
-      return nil
-    case .updateUsage(let input, let output):
-      usage = Usage(input: input, output: output)
-      return nil
+  private func keepPartial(_ entries: [Transcript.Entry]) {
+    state.withLock { state in
+      guard state.errorHandling == .preserveTranscript, !state.wasMutated else { return }
+      state.transcript.entries += entries
     }
-  }
-
-  func completed(
-    prompt: Transcript.Entry, guide: GuidedAnswer?, timing: ResponseTiming
-  ) throws -> CompletedResponse {
-    var content: GeneratedContent?
-    var segment = Transcript.Segment.text(Transcript.TextSegment(content: text))
-    if let guide {
-      let isCut = metadata["finishReason"]?.jsonValue.stringValue == "length"
-      let generated = try guide.content(of: text, isCut: isCut)
-      content = generated
-      segment = .structure(
-        Transcript.StructuredSegment(schemaName: guide.schema.name, content: generated))
-    }
-    var response = Transcript.Response(segments: [segment])
-    response.metadata = metadata
-    var total = spentUsage
-    total += usage
-    return CompletedResponse(
-      text: text, content: content, usage: total, metadata: metadata, timing: timing,
-      entries: [prompt, .response(response)])
   }
 }
