@@ -20,6 +20,7 @@ EXPORTED = {
     "Attempt",
     "build_info",
     "debug_live_objects",
+    "install_as_apple_fm_sdk",
     "__version__",
     # Models
     "LanguageModel",
@@ -53,6 +54,11 @@ EXPORTED = {
     "Response",
     "ResponseMetadata",
     "SentImage",
+    "Tool",
+    "Transcript",
+    "TokenCount",
+    "Capabilities",
+    "History",
     # Prompts
     "Attachment",
     "ImageAttachment",
@@ -85,6 +91,7 @@ FoundationModelsError
     ImageReferenceError
     UnsupportedCapabilityError
     EmptyResponseError
+    ToolRoundLimitError
     EngineError
       EngineNotStartedError
       EngineFailedError

@@ -20,6 +20,7 @@ from ._native import build_info, debug_live_objects
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .compat import *
     from .core import *
     from .errors import *
     from .evaluation import evaluate as evaluate
@@ -34,12 +35,17 @@ if TYPE_CHECKING:
     from .imaging import *
     from .prompt import *
     from .session import *
+    from .tokens import *
+    from .tool import *
+    from .transcript import *
     from .usage import *
 
 # Which module makes each name. A module is loaded when one of its names is first asked for: an
 # import of the package costs what a program uses of it. Tests hold this to the modules' __all__.
 _HOMES: Final[dict[str, tuple[str, ...]]] = {
+    "compat": ("install_as_apple_fm_sdk",),
     "core": (
+        "Capabilities",
         "ChatCompletionsLanguageModel",
         "LanguageModel",
         "SystemLanguageModel",
@@ -59,6 +65,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "EmptyImageError",
         "EmptyPromptError",
         "EmptyResponseError",
+        "ToolRoundLimitError",
         "EndedEarlyError",
         "EndpointNotFoundError",
         "EngineDiedError",
@@ -145,10 +152,14 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "PromptComponent",
     ),
     "session": (
+        "History",
         "LanguageModelSession",
         "ResponseStream",
     ),
     "type_conversion": (),
+    "tokens": ("TokenCount",),
+    "tool": ("Tool",),
+    "transcript": ("Transcript",),
     "usage": (
         "Attempt",
         "InputUsage",

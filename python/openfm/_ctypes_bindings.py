@@ -20,6 +20,7 @@ from ctypes import (
     c_int32,
     c_int64,
     c_size_t,
+    c_uint,
     c_uint64,
     c_void_p,
 )
@@ -65,12 +66,20 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     ),
     "FMLanguageModelCopyUnavailableExplanation": (_owned_string, (_ref,)),
     "FMLanguageModelCopyDescriptionJSON": (_owned_string, (_ref,)),
+    "FMLanguageModelCopyCapabilitiesJSON": (_owned_string, (_ref,)),
+    "FMLanguageModelLoadOnQueue": (_ref, (_ref, _ref, c_uint64, *_error)),
     "FMEngineSetDefaults": (c_bool, (c_char_p, *_error)),
     # Sessions
     "FMLanguageModelSessionCreateFromSystemLanguageModel": (
         _ref,
         (_ref, c_char_p, c_void_p, c_int),
     ),
+    "FMLanguageModelSessionCreateFromTranscript": (_ref, (_ref, _ref, c_void_p, c_int)),
+    "FMLanguageModelSessionConfigure": (c_bool, (_ref, c_char_p, *_error)),
+    "FMLanguageModelSessionSetHistoryJSON": (c_bool, (_ref, c_char_p, *_error)),
+    "FMLanguageModelSessionPrewarm": (None, (_ref, _ref)),
+    "FMLanguageModelSessionCopyTranscriptJSON": (_owned_string, (_ref, c_bool, *_error)),
+    "FMTranscriptCreateFromJSONString": (_ref, (c_char_p, *_error)),
     "FMLanguageModelSessionIsResponding": (c_bool, (_ref,)),
     "FMLanguageModelSessionCopyUsageJSON": (_owned_string, (_ref,)),
     "FMLanguageModelSessionRespondOnQueue": (
@@ -104,6 +113,16 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMGeneratedContentCreateFromJSONWithSchema": (_ref, (c_char_p, _ref, *_error)),
     "FMGeneratedContentGetJSONString": (_owned_string, (_ref,)),
     "FMGeneratedContentIsComplete": (c_bool, (_ref,)),
+    # Tools
+    "FMBridgedToolCreateForQueue": (_ref, (c_char_p, c_char_p, c_char_p, *_error)),
+    "FMBridgedToolFinishCall": (None, (_ref, c_uint, c_char_p)),
+    "FMBridgedToolFinishCallWithError": (None, (_ref, c_uint, c_char_p)),
+    "FMBridgedToolFinishCallWithPrompt": (None, (_ref, c_uint, _ref)),
+    # Tokens
+    "FMLanguageModelCountTokensOnQueue": (
+        _ref,
+        (_ref, c_int, c_void_p, c_char_p, c_void_p, c_int, _ref, c_uint64, *_error),
+    ),
     # Composed prompts
     "FMComposedPromptInitialize": (_ref, ()),
     "FMComposedPromptAddTextBytes": (c_bool, (_ref, c_char_p, c_size_t, *_error)),

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import weakref
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 from ._ctypes_bindings import lib
 from ._events import EventQueue, Request
-from ._native import Handle, encode, take_json
+from ._native import Handle, encode, last_error, take_json
+from ._sync import run as run_sync
+from ._tool_calls import ToolCalls
 from ._turns import Turn, Turns
 from .core import LanguageModel, SystemLanguageModel
-from .errors import InvalidPromptTextError, UnsupportedCapabilityError
+from .errors import InvalidPromptTextError
 from .generable import GeneratedContent
 from .generation_options import GenerationOptions
-from .prompt import Prompt, PromptComponent, check_prompt, compose
+from .prompt import Prompt, PromptComponent, check_prompt, compose, compose_now
+from .tool import Tool, tool_array
+from .transcript import Transcript
 from .usage import Response, ResponseMetadata, Usage, metadata_from, usage_from
 
 if TYPE_CHECKING:
     from ._guided import Guide
     from .generation_schema import GenerationSchema
 
-__all__ = ["LanguageModelSession", "ResponseStream"]
+__all__ = ["History", "LanguageModelSession", "ResponseStream"]
 
 # How long a request waits for its cancelled predecessor to end, in seconds.
 _SETTLE_TIMEOUT = 2.0
@@ -33,14 +39,41 @@ _Answer = TypeVar("_Answer")
 _Snapshot = TypeVar("_Snapshot")
 
 
+#: Gets the transcript as ``Transcript.to_dict`` gives it, returns what the model is to see of it.
+HistoryFunction = Callable[[dict[str, Any]], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+
+
+@dataclass(frozen=True)
+class History:
+    """What a model sees of a long conversation; the transcript itself is left alone.
+
+    ``turns``: only so many of the last ones (None for all). Pictures of those before stay, with
+    their labels. ``drop_completed_tool_calls``: the calls of answered turns are left out.
+    """
+
+    turns: int | None = None
+    drop_completed_tool_calls: bool = False
+
+    def __post_init__(self) -> None:
+        if self.turns is not None and (
+            not isinstance(self.turns, int) or isinstance(self.turns, bool) or self.turns < 0
+        ):
+            raise ValueError(f"turns must be a number of at least 0 or None, not {self.turns!r}")
+
+
 class LanguageModelSession:
     """A conversation: instructions, and the turns that completed.
 
     ``instructions`` (None or "" for none) tell the model how to behave; ``model`` is any of
-    ``openfm.core``, None for the default one.
+    ``openfm.core``, None for the default one; ``tools`` what it may call. ``tool_errors``: what a
+    tool raises is raised by the request as ToolCallError ("raise"), or read by the model as the
+    tool's output ("output"). ``max_tool_rounds``: how often tools may be called in one request.
+    ``keep_failed_turns``: whether what came of a failed request stays in the transcript.
+    ``history``: what the model sees of a long conversation, a History or a function.
 
     A session answers one request at a time. Other tasks of the same event loop wait for their turn;
-    a task that holds an open stream, another loop or another thread gets ConcurrentRequestsError. A
+    a task that holds an open stream, a tool of the running request, another loop or another thread
+    gets ConcurrentRequestsError. A
     session may be used by one ``asyncio.run()`` after another. Cancelling a task, a timeout, or
     leaving a stream stops the request at the server, and the session can be used again at once; a
     request that did not complete leaves no trace in the conversation.
@@ -50,29 +83,139 @@ class LanguageModelSession:
         self,
         instructions: str | None = None,
         model: LanguageModel | None = None,
-        tools: Sequence[Any] | None = None,
+        tools: Sequence[Tool] | None = None,
+        *,
+        tool_errors: Literal["raise", "output"] = "raise",
+        max_tool_rounds: int = 10,
+        keep_failed_turns: bool = False,
+        history: History | HistoryFunction | None = None,
     ) -> None:
         if instructions is not None and not isinstance(instructions, str):
             raise TypeError(f"instructions must be a str, not {type(instructions).__name__}")
+        text = encode(instructions or "", "the text of the instructions", InvalidPromptTextError)
+        self._set_up(model, tools, tool_errors, max_tool_rounds, keep_failed_turns, history)
+        self._open(
+            lib.FMLanguageModelSessionCreateFromSystemLanguageModel, self.model, text or None
+        )
+
+    @classmethod
+    def from_transcript(
+        cls,
+        transcript: Transcript,
+        model: LanguageModel | None = None,
+        tools: Sequence[Tool] | None = None,
+        *,
+        tool_errors: Literal["raise", "output"] = "raise",
+        max_tool_rounds: int = 10,
+        keep_failed_turns: bool = False,
+        history: History | HistoryFunction | None = None,
+    ) -> LanguageModelSession:
+        """A session that goes on with a transcript: its instructions, tools, pictures and turns
+        are sent again. Tools are given again, since a transcript only tells of them.
+
+        The transcript becomes that of the new session. One that was another session's stays there
+        too, as it is now: the two go on independently.
+        """
+        if not isinstance(transcript, Transcript):
+            raise TypeError(f"transcript must be a Transcript, not {type(transcript).__name__}")
+        session = cls.__new__(cls)
+        session._set_up(model, tools, tool_errors, max_tool_rounds, keep_failed_turns, history)
+        session._open(
+            lib.FMLanguageModelSessionCreateFromTranscript,
+            transcript._handle,
+            session.model._handle.address,
+            transcript=transcript,
+        )
+        return session
+
+    def _set_up(
+        self,
+        model: LanguageModel | None,
+        tools: Sequence[Tool] | None,
+        tool_errors: str,
+        max_tool_rounds: int,
+        keep_failed_turns: bool,
+        history: History | HistoryFunction | None,
+    ) -> None:
+        """Checks and keeps what both ways to make a session have in common."""
         if model is not None and not isinstance(model, LanguageModel):
             raise TypeError(
                 "model must be a SystemLanguageModel or a ChatCompletionsLanguageModel, not "
                 f"{type(model).__name__}"
             )
-        if tools:
-            raise UnsupportedCapabilityError(
-                "this version has no tools; leave tools out", details={"capability": "tools"}
+        for tool in tools or ():
+            if not isinstance(tool, Tool):
+                raise TypeError(f"tools must be Tool objects, not {type(tool).__name__}")
+        if tool_errors not in ("raise", "output"):
+            raise ValueError(f'tool_errors must be "raise" or "output", not {tool_errors!r}')
+        if history is not None and not isinstance(history, History) and not callable(history):
+            raise TypeError(
+                f"history must be a History or a function, not {type(history).__name__}"
             )
-        text = encode(instructions or "", "the text of the instructions", InvalidPromptTextError)
         self.model: LanguageModel = SystemLanguageModel() if model is None else model
-        self._handle = Handle(
-            lib.FMLanguageModelSessionCreateFromSystemLanguageModel(
-                self.model._handle.address, text or None, None, 0
-            )
-        )
+        # Kept alive: the library calls them.
+        self._tools: dict[str, Tool] = {}
+        for tool in tools or ():
+            if tool.name in self._tools:
+                raise ValueError(f"two tools are called {tool.name!r}; give each its own name")
+            self._tools[tool.name] = tool
+        self._history = None if isinstance(history, History) else history
+        self._settings: dict[str, Any] = {
+            "tool_errors": "throw" if tool_errors == "raise" else tool_errors,
+            "max_tool_rounds": max_tool_rounds,
+            "keep_failed_turns": keep_failed_turns,
+        }
+        if isinstance(history, History):
+            self._settings["history_turns"] = history.turns
+            self._settings["drop_completed_tool_calls"] = history.drop_completed_tool_calls
+
+    def _open(
+        self,
+        function: Any,
+        source: LanguageModel | Handle,
+        argument: Any,
+        *,
+        transcript: Transcript | None = None,
+    ) -> None:
+        """Makes the library's session."""
+        address = source.address if isinstance(source, Handle) else source._handle.address
+        self._handle = Handle(function(address, argument, *tool_array(list(self._tools.values()))))
+        settings = json.dumps(self._settings).encode("ascii")
+        if not lib.FMLanguageModelSessionConfigure(self._handle.address, settings, None, None):
+            raise last_error()
+        if transcript is None:
+            transcript = Transcript(self._handle)
+        else:
+            previous = transcript._owner() if transcript._owner is not None else None
+            if previous is not None:
+                # Its own transcript is not taken from it.
+                previous._adopt(Transcript(previous._handle))
+            transcript._update_session_ptr(self._handle)
+        self._adopt(transcript)
         self._turns = Turns()
         # Weak: what waits for it may belong to a loop that is closed, which would be kept alive.
         self._last_request: weakref.ref[Request] | None = None
+
+    def _adopt(self, transcript: Transcript) -> None:
+        self._transcript: Transcript = transcript
+        transcript._owner = weakref.ref(self)
+
+    @property
+    def transcript(self) -> Transcript:
+        """What was said so far."""
+        return self._transcript
+
+    def prewarm(self, prompt_prefix: Prompt | None = None) -> None:
+        """Gets the model ready for a request that comes soon, in the background: starts the
+        engine, and lets a local server read ahead what is sent anyway. Never fails."""
+        prompt = None if prompt_prefix is None else compose_now(check_prompt(prompt_prefix))
+        try:
+            lib.FMLanguageModelSessionPrewarm(
+                self._handle.address, None if prompt is None else prompt.address
+            )
+        finally:
+            if prompt is not None:
+                prompt.release()
 
     @overload
     async def respond(
@@ -282,6 +425,29 @@ class LanguageModelSession:
         """
         return ResponseStream(self, prompt, options, deltas=True)
 
+    def respond_sync(self, prompt: Prompt, **arguments: Any) -> Any:
+        """``respond`` for code that cannot await, also where an event loop is running, as in a
+        notebook: that loop stands still meanwhile. An interrupt ends the request."""
+        return run_sync(self.respond(prompt, **arguments))
+
+    def respond_full_sync(self, prompt: Prompt, **arguments: Any) -> Response[Any]:
+        """``respond_full``, as ``respond_sync`` is ``respond``."""
+        return run_sync(self.respond_full(prompt, **arguments))
+
+    def stream_sync(
+        self, prompt: Prompt, options: GenerationOptions | None = None, **arguments: Any
+    ) -> Iterator[Any]:
+        """``stream_response``, as ``respond_sync`` is ``respond``: an iterator of snapshots."""
+        stream = self.stream_response(prompt, options, **arguments)
+        try:
+            while True:
+                try:
+                    yield run_sync(stream.__anext__())
+                except StopAsyncIteration:
+                    return
+        finally:
+            run_sync(stream.aclose())
+
     @property
     def is_responding(self) -> bool:
         """Whether a request is under way."""
@@ -318,11 +484,28 @@ class LanguageModelSession:
         prompt = await compose(components)
         with prompt:
             await self._settle()
+            await self._send_history()
             request = queue.start(
-                self._handle, prompt, schema=schema, options=options, stream=stream
+                self._handle,
+                prompt,
+                schema=schema,
+                options=options,
+                stream=stream,
+                tool_calls=ToolCalls(self._tools, self._turns.holder) if self._tools else None,
             )
         self._last_request = weakref.ref(request)
         return request
+
+    async def _send_history(self) -> None:
+        """Has the caller's function shape what the model sees."""
+        if self._history is None:
+            return
+        shaped = self._history(json.loads(self._transcript.to_json()))
+        if inspect.isawaitable(shaped):
+            shaped = await shaped
+        text = json.dumps(shaped).encode("ascii")
+        if not lib.FMLanguageModelSessionSetHistoryJSON(self._handle.address, text, None, None):
+            raise last_error()
 
     async def _settle(self) -> None:
         """Waits for the end of a request that was left in the lurch: by a dropped stream, a
