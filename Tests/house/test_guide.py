@@ -4,6 +4,7 @@ A fence whose info string ends in `run` is run in a folder that holds photo.jpg 
 Python may await at its top level, as in a notebook.
 """
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,17 @@ def test_links_lead_somewhere(page: Path):
         target = part.split(")")[0].split("#")[0]
         if target and not target.startswith("http"):
             assert (page.parent / target).exists(), target
+
+
+def test_swift_snippets_are_compiled():
+    """Each line of them stands in the Swift test that is named after the guide."""
+    tested = (ROOT / "Tests/FMCoreTests/GuideTests.swift").read_text()
+    known = {line.strip() for line in tested.splitlines()}
+    page = (ROOT / "docs/guide/swift-api.md").read_text()
+    fences = re.findall(r"^```swift\n(.*?)^```$", page, re.M | re.S)
+    assert fences
+    shown = {line.strip() for fence in fences for line in fence.splitlines()}
+    assert shown - known - {""} == set()
 
 
 @pytest.mark.parametrize(("language", "text"), SNIPPETS)
