@@ -87,7 +87,6 @@ class Live:
         "content",
         "queue",
         "image",
-        "tool",
     )
 
     def now(self) -> dict[str, int]:

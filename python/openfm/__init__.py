@@ -11,8 +11,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 # The library is loaded here, so that a missing one is known at the import.
@@ -20,32 +18,22 @@ from ._native import build_info, debug_live_objects
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from .compat import *
     from .core import *
     from .errors import *
     from .evaluation import evaluate as evaluate
     from .evaluation import evaluate_async as evaluate_async
     from .generable import *
-    from .generable_utils import *
-    from .generation_guide import *
     from .generation_options import *
-    from .generation_property import *
-    from .generation_schema import *
-    from .image_reference import *
     from .imaging import *
     from .prompt import *
+    from .request_log import *
     from .session import *
-    from .tokens import *
-    from .tool import *
-    from .transcript import *
     from .usage import *
 
 # Which module makes each name. A module is loaded when one of its names is first asked for: an
 # import of the package costs what a program uses of it. Tests hold this to the modules' __all__.
 _HOMES: Final[dict[str, tuple[str, ...]]] = {
-    "compat": ("install_as_apple_fm_sdk",),
     "core": (
-        "Capabilities",
         "ChatCompletionsLanguageModel",
         "LanguageModel",
         "SystemLanguageModel",
@@ -65,7 +53,6 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "EmptyImageError",
         "EmptyPromptError",
         "EmptyResponseError",
-        "ToolRoundLimitError",
         "EndedEarlyError",
         "EndpointNotFoundError",
         "EngineDiedError",
@@ -74,7 +61,6 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "EngineNotStartedError",
         "ExceededContextWindowSizeError",
         "FoundationModelsError",
-        "GenerableDecoratorError",
         "GenerationError",
         "GenerationErrorCode",
         "GuardrailViolationError",
@@ -84,7 +70,6 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "ImageNotFoundError",
         "ImageNotReadableError",
         "ImagePromptError",
-        "ImageReferenceError",
         "ImageTooLargeError",
         "InvalidArgumentError",
         "InvalidGenerationSchemaError",
@@ -117,26 +102,14 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "evaluate_async",
     ),
     "generable": (
-        "ConvertibleFromGeneratedContent",
-        "ConvertibleToGeneratedContent",
-        "Generable",
         "GeneratedContent",
         "GenerationID",
-    ),
-    "generable_utils": ("generable",),
-    "generation_guide": (
-        "GenerationGuide",
-        "GuideType",
-        "guide",
     ),
     "generation_options": (
         "GenerationOptions",
         "SamplingMode",
         "SamplingModeType",
     ),
-    "generation_property": ("Property",),
-    "generation_schema": ("GenerationSchema",),
-    "image_reference": ("ImageReference",),
     "imaging": (
         "ImageInfo",
         "ImagePolicy",
@@ -151,15 +124,16 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "Prompt",
         "PromptComponent",
     ),
+    "request_log": (
+        "RequestRecord",
+        "record_requests",
+        "set_request_log",
+        "take_request_log",
+    ),
     "session": (
-        "History",
         "LanguageModelSession",
         "ResponseStream",
     ),
-    "type_conversion": (),
-    "tokens": ("TokenCount",),
-    "tool": ("Tool",),
-    "transcript": ("Transcript",),
     "usage": (
         "Attempt",
         "InputUsage",
@@ -176,7 +150,7 @@ __all__ = ["__version__", "build_info", "debug_live_objects", *_HOME]  # noqa: P
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES and name not in _HOME:
+    if name in _HOMES:
         return importlib.import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -187,19 +161,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_HOMES})
-
-
-class _Package(ModuleType):
-    """The package, in which ``generable`` is the decorator and not the module of that name, which
-    the import system would put in its place."""
-
-    @property
-    def generable(self) -> Any:
-        return importlib.import_module(".generable_utils", __name__).generable
-
-    @generable.setter
-    def generable(self, module: ModuleType) -> None:
-        pass
-
-
-sys.modules[__name__].__class__ = _Package

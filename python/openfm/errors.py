@@ -12,11 +12,8 @@
     │  ├─ ConcurrentRequestsError
     │  ├─ RefusalError                        explanation_entries
     │  ├─ InvalidGenerationSchemaError
-    │  │  └─ GenerableDecoratorError          @generable on what can be none
-    │  ├─ ImageReferenceError                 label, labels: nothing attached has the label
     │  ├─ UnsupportedCapabilityError          capability, e.g. "images"
     │  ├─ EmptyResponseError
-    │  ├─ ToolRoundLimitError                 limit
     │  └─ EngineError                         the embedded engine; log_tail
     │     ├─ EngineNotStartedError
     │     ├─ EngineFailedError                started, but never became ready
@@ -87,7 +84,6 @@ __all__ = [
     "EngineNotStartedError",
     "ExceededContextWindowSizeError",
     "FoundationModelsError",
-    "GenerableDecoratorError",
     "GenerationError",
     "GenerationErrorCode",
     "GuardrailViolationError",
@@ -97,7 +93,6 @@ __all__ = [
     "ImageNotFoundError",
     "ImageNotReadableError",
     "ImagePromptError",
-    "ImageReferenceError",
     "ImageTooLargeError",
     "InvalidArgumentError",
     "InvalidGenerationSchemaError",
@@ -117,7 +112,6 @@ __all__ = [
     "ShutDownError",
     "TLSError",
     "ToolCallError",
-    "ToolRoundLimitError",
     "TransportError",
     "TransportTimeoutError",
     "UnsupportedCapabilityError",
@@ -160,7 +154,6 @@ class GenerationErrorCode(IntEnum):
     INVALID_LABEL = 122
     EMPTY_PROMPT = 123
     INVALID_ORIENTATION = 124
-    UNKNOWN_LABEL = 125
 
     CONNECT = 140
     TLS = 141
@@ -178,8 +171,6 @@ class GenerationErrorCode(IntEnum):
     ENGINE_FAILED = 162
     ENGINE_DIED = 163
     EMPTY_RESPONSE = 164
-    TOOL_CALL = 165
-    TOOL_ROUND_LIMIT = 166
     USED_AFTER_FORK = 170
     SHUT_DOWN = 171
 
@@ -285,7 +276,6 @@ class DecodingFailureError(GenerationError):
 
     default_code = GenerationErrorCode.DECODING_FAILURE
     raw_content: str | None = _detail("raw_content")
-    json_path: str | None = _detail("json_path")
 
 
 class RateLimitedError(GenerationError):
@@ -332,18 +322,6 @@ class InvalidGenerationSchemaError(GenerationError):
     default_code = GenerationErrorCode.INVALID_SCHEMA
 
 
-class GenerableDecoratorError(InvalidGenerationSchemaError):
-    """``@generable`` on something that cannot be generable."""
-
-
-class ImageReferenceError(GenerationError):
-    """An image reference names nothing that is attached."""
-
-    default_code = GenerationErrorCode.UNKNOWN_LABEL
-    label: str | None = _detail("label")
-    labels: list[str] | None = _detail("labels")
-
-
 class UnsupportedCapabilityError(GenerationError):
     """The model lacks what the request needs; nothing was sent."""
 
@@ -355,13 +333,6 @@ class EmptyResponseError(GenerationError):
     """The model said nothing at all."""
 
     default_code = GenerationErrorCode.EMPTY_RESPONSE
-
-
-class ToolRoundLimitError(GenerationError):
-    """The model called tools more often in one request than the session allows."""
-
-    default_code = GenerationErrorCode.TOOL_ROUND_LIMIT
-    limit: int | None = _detail("limit")
 
 
 class EngineError(GenerationError):
@@ -611,9 +582,7 @@ class RequestTooLargeError(ServerError):
 
 
 class ToolCallError(FoundationModelsError):
-    """A tool failed: it raised ``underlying_error``, or the model called it wrongly."""
-
-    default_code = GenerationErrorCode.TOOL_CALL
+    """A tool failed."""
 
     def __init__(
         self,
@@ -679,7 +648,6 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
         InvalidLabelError,
         EmptyPromptError,
         InvalidOrientationError,
-        ImageReferenceError,
         ConnectError,
         TLSError,
         TransportTimeoutError,
@@ -695,7 +663,6 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
         EngineFailedError,
         EngineDiedError,
         EmptyResponseError,
-        ToolRoundLimitError,
         UsedAfterForkError,
         ShutDownError,
     )
@@ -706,16 +673,6 @@ def error_for(
     code: int, message: str, details: Mapping[str, Any] | None = None
 ) -> FoundationModelsError:
     """The error for a status code of the library; GenerationError for one without a class."""
-    if code == GenerationErrorCode.TOOL_CALL:
-        failure = ToolCallError(
-            str((details or {}).get("tool_name", "")),
-            GenerationError(message.partition(": ")[2] or message),
-            code=code,
-            details=details,
-        )
-        # It names the tool already.
-        failure.args, failure.message = (message,), message
-        return failure
     kind = _CLASSES.get(code, GenerationError)
     path = (details or {}).get("path")
     if kind is ImageNotAFileError and isinstance(path, str) and os.path.isdir(path):  # noqa: PTH112
