@@ -43,6 +43,8 @@ typedef const void *FMLanguageModelSessionRef;
 typedef const void *FMLanguageModelSessionResponseStreamRef;
 typedef const void *FMComposedPromptRef;
 typedef const void *FMGeneratedContentRef;
+typedef const void *FMGenerationSchemaRef;
+typedef const void *FMGenerationSchemaPropertyRef;
 typedef const void *FMBridgedToolRef;
 typedef const void *FMTaskRef;
 
@@ -106,8 +108,8 @@ bool FMSystemLanguageModelIsAvailable(
     FMSystemLanguageModelUnavailableReason *_Nullable unavailableReason);
 
 /*
- * Tokens of context one request has; 0 = unknown. For a server it is asked for once, which can take
- * up to 5 seconds; for the embedded engine nothing is started.
+ * Tokens of context one request has; 0 = unknown. A server is asked, for at most half a second, until
+ * it has told; for the embedded engine nothing is started.
  */
 int FMSystemLanguageModelGetContextSize(FMSystemLanguageModelRef _Nonnull model);
 
@@ -118,11 +120,20 @@ FMLanguageModelSessionRef _Nonnull FMLanguageModelSessionCreateDefault(void);
 
 /*
  * A session with a model (NULL = the default; any model of OpenFM.h serves) and instructions (NULL
- * or "" = none). The session retains the model. `tools` must be NULL and `toolCount` 0 in this
- * version. +1; NULL when an argument is not usable.
+ * or "" = none). The session retains the model and the tools, which it may call while it answers
+ * (see FMBridgedToolFinishCall). +1; NULL when an argument is not usable.
  */
 FMLanguageModelSessionRef _Nonnull FMLanguageModelSessionCreateFromSystemLanguageModel(
     FMSystemLanguageModelRef _Nullable model, const char *_Nullable instructions,
+    FMBridgedToolRef _Nonnull *_Nullable tools, int toolCount);
+
+/*
+ * A session of its own that goes on with the transcript of another one, e.g. of
+ * FMTranscriptCreateFromJSONString; the other one is left as it is. Instructions come from the
+ * transcript; tools are given again. +1; NULL when an argument is not usable.
+ */
+FMLanguageModelSessionRef _Nonnull FMLanguageModelSessionCreateFromTranscript(
+    FMLanguageModelSessionRef _Nonnull transcript, FMSystemLanguageModelRef _Nullable model,
     FMBridgedToolRef _Nonnull *_Nullable tools, int toolCount);
 
 /* True from the call that starts a request until its last callback is due. */
@@ -142,6 +153,17 @@ FMTaskRef _Nonnull FMLanguageModelSessionRespond(
     FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
     const char *_Nullable optionsJSON, void *_Nullable userInfo,
     FMLanguageModelSessionResponseCallback _Nonnull callback);
+
+/*
+ * The same, with an answer that is valid by a schema. The answer is checked here whatever the server
+ * claims; a mismatch is status 6. What is wrong with the schema comes through the callback too:
+ * status 4 for a guide that does not suit its type or cannot be enforced, 10 for anything else. The
+ * schema is read before the call returns. For OpenFM's options see OpenFM.h, "Guided generation".
+ */
+FMTaskRef _Nonnull FMLanguageModelSessionRespondWithSchema(
+    FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
+    FMGenerationSchemaRef _Nonnull schema, const char *_Nullable optionsJSON,
+    void *_Nullable userInfo, FMLanguageModelSessionStructuredResponseCallback _Nonnull callback);
 
 /*
  * The same, with an answer that is JSON valid by a JSON Schema given as text. The answer is checked
@@ -168,6 +190,88 @@ FMLanguageModelSessionResponseStreamRef _Nonnull FMLanguageModelSessionStreamRes
 void FMLanguageModelSessionResponseStreamIterate(
     FMLanguageModelSessionResponseStreamRef _Nonnull stream, void *_Nullable userInfo,
     FMLanguageModelSessionResponseCallback _Nonnull callback);
+
+/* ---- Transcripts -------------------------------------------------------------------------- */
+
+/*
+ * The session's transcript as JSON: instructions and tools from the start, each turn once it is
+ * complete; nothing of a failed or cancelled one. Pictures are told by URL, SHA-256, label and
+ * orientation. NULL on failure. Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelSessionGetTranscriptJSONString(
+    FMLanguageModelSessionRef _Nonnull session, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A session with the default model that holds the transcript of a JSON text (versions 1 and 1.1).
+ * Its pictures are read now; one that is gone is an error of the request that sends it. +1, or NULL
+ * with code 6 and the place that is wrong.
+ */
+FMLanguageModelSessionRef _Nullable FMTranscriptCreateFromJSONString(
+    const char *_Nonnull json, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/* ---- Token counts ------------------------------------------------------------------------- */
+
+/* Called exactly once. `count` is 0 on failure, `errorDescription` NULL on success. */
+typedef void (*FMSystemLanguageModelTokenCountCallback)(int status, int count,
+                                                        const char *_Nullable errorDescription,
+                                                        void *_Nullable userInfo);
+
+/*
+ * What sending the prompt as the only turn of a session without instructions costs: counted by the
+ * server where it can (FMLanguageModelCountTokensOnQueue tells), else estimated. The embedded engine
+ * is started. Each returns a task (+1); arguments are captured before the call returns.
+ */
+FMTaskRef _Nonnull FMSystemLanguageModelTokenCountForPrompt(
+    FMSystemLanguageModelRef _Nonnull model, FMComposedPromptRef _Nonnull prompt,
+    void *_Nullable userInfo, FMSystemLanguageModelTokenCountCallback _Nonnull callback);
+
+/* What the instructions add to a request. */
+FMTaskRef _Nonnull FMSystemLanguageModelTokenCountForInstructions(
+    FMSystemLanguageModelRef _Nonnull model, const char *_Nonnull instructions,
+    void *_Nullable userInfo, FMSystemLanguageModelTokenCountCallback _Nonnull callback);
+
+/* What the tools add to a request. */
+FMTaskRef _Nonnull FMSystemLanguageModelTokenCountForTools(
+    FMSystemLanguageModelRef _Nonnull model, FMBridgedToolRef _Nonnull *_Nullable tools,
+    int toolCount, void *_Nullable userInfo,
+    FMSystemLanguageModelTokenCountCallback _Nonnull callback);
+
+/* What asking for an answer by the schema adds to a request. */
+FMTaskRef _Nonnull FMSystemLanguageModelTokenCountForSchema(
+    FMSystemLanguageModelRef _Nonnull model, FMGenerationSchemaRef _Nonnull schema,
+    void *_Nullable userInfo, FMSystemLanguageModelTokenCountCallback _Nonnull callback);
+
+/*
+ * What sending the session's transcript costs; where its last entry is an answer, what it adds to
+ * the next request.
+ */
+FMTaskRef _Nonnull FMSystemLanguageModelTokenCountForTranscript(
+    FMSystemLanguageModelRef _Nonnull model, FMLanguageModelSessionRef _Nonnull transcript,
+    void *_Nullable userInfo, FMSystemLanguageModelTokenCountCallback _Nonnull callback);
+
+/* ---- Tools -------------------------------------------------------------------------------- */
+
+/*
+ * A tool whose parameters are a schema; `name` is 1 to 64 letters, digits, _ and -. `callable` gets
+ * the arguments (+1, valid by the schema) and the call's number, on a worker thread, and returns at
+ * once; the call is ended by FMBridgedToolFinishCall. +1, or NULL: code 4 for a guide, 11 for a name,
+ * 255 for a schema that cannot be built.
+ */
+FMBridgedToolRef _Nullable FMBridgedToolCreate(
+    const char *_Nonnull name, const char *_Nonnull description,
+    FMGenerationSchemaRef _Nonnull parameters,
+    void (*_Nonnull callable)(FMGeneratedContentRef _Nonnull arguments, unsigned int callId),
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Ends a call of a tool with its output. Unknown and finished calls are ignored. May be called from
+ * any thread, also before the tool's callable has returned. Several calls of a tool may be open at
+ * once; their numbers start at 1.
+ */
+void FMBridgedToolFinishCall(FMBridgedToolRef _Nonnull tool, unsigned int callId,
+                             const char *_Nonnull output);
 
 /* ---- Composed prompts --------------------------------------------------------------------- */
 
@@ -197,9 +301,78 @@ bool FMComposedPromptAddIdentifiedImage(FMComposedPromptRef _Nonnull prompt,
                                         const char *_Nonnull identifier,
                                         FMComposedPromptAddImageError *_Nullable error);
 
+/* ---- Schemas ------------------------------------------------------------------------------- */
+
+/* A schema of that name (description may be NULL) without properties. +1. */
+FMGenerationSchemaRef _Nonnull FMGenerationSchemaCreate(const char *_Nonnull name,
+                                                        const char *_Nullable description);
+
+/*
+ * A property (description may be NULL). `typeName` is "string" (or ""), "number", "float", "double",
+ * "integer", "int", "boolean", "bool", "array<TYPE>", "map<TYPE>" (an object with any names), or the
+ * name of another schema: the root's own, one added with FMGenerationSchemaAddReferenceSchema, or
+ * "ImageReference". An optional property may be missing. +1.
+ */
+FMGenerationSchemaPropertyRef _Nonnull FMGenerationSchemaPropertyCreate(
+    const char *_Nonnull name, const char *_Nullable description, const char *_Nonnull typeName,
+    bool isOptional);
+
+/* Adds a property, which the schema retains. Guides may be added to it before and after. */
+void FMGenerationSchemaAddProperty(FMGenerationSchemaRef _Nonnull schema,
+                                   FMGenerationSchemaPropertyRef _Nonnull property);
+
+/*
+ * Adds a schema that properties may name as their type; the schema retains it. References of the
+ * added schema count too, at any depth. Of two that refer to each other only one retains the other.
+ */
+void FMGenerationSchemaAddReferenceSchema(FMGenerationSchemaRef _Nonnull schema,
+                                          FMGenerationSchemaRef _Nonnull reference);
+
+/*
+ * The schema as JSON Schema: "title", "type", "description", "properties", "required", "x-order",
+ * "additionalProperties", "$defs". NULL with code 10 for whatever is wrong with it. Free with
+ * FMFreeString.
+ */
+char *_Nullable FMGenerationSchemaGetJSONString(FMGenerationSchemaRef _Nonnull schema,
+                                                int *_Nullable outErrorCode,
+                                                char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Guides limit a property's values; bounds are inclusive. With `wrapped` they are about each element
+ * of an array. A guide that does not suit the property's type shows when the schema is used.
+ *
+ *   string           AnyOf, Regex
+ *   number, integer  Minimum, Maximum, Range (whole bounds for integers, cut towards 0)
+ *   array            Count, MinItems, MaxItems; wrapped ones as they suit its elements;
+ *                    AnyOf of an array of strings is about the elements, wrapped or not
+ *
+ * The language of FMGenerationSchemaPropertyAddRegex is ECMA-262's with the flag u, without
+ * references back to groups; a match anywhere in the string counts, so anchor it with ^ and $.
+ */
+void FMGenerationSchemaPropertyAddAnyOfGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                             const char *_Nonnull const *_Nonnull choices,
+                                             int choiceCount, bool wrapped);
+void FMGenerationSchemaPropertyAddCountGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                             int count, bool wrapped);
+void FMGenerationSchemaPropertyAddMaximumGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                               double maximum, bool wrapped);
+void FMGenerationSchemaPropertyAddMinimumGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                               double minimum, bool wrapped);
+void FMGenerationSchemaPropertyAddMinItemsGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                                int minItems);
+void FMGenerationSchemaPropertyAddMaxItemsGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                                int maxItems);
+void FMGenerationSchemaPropertyAddRangeGuide(FMGenerationSchemaPropertyRef _Nonnull property,
+                                             double minimum, double maximum, bool wrapped);
+void FMGenerationSchemaPropertyAddRegex(FMGenerationSchemaPropertyRef _Nonnull property,
+                                        const char *_Nonnull pattern, bool wrapped);
+
 /* ---- Generated content -------------------------------------------------------------------- */
 
-/* A content from JSON text (any value). +1, or NULL with code 255. */
+/*
+ * A content from JSON text (any value). A text that is cut off gives what is certain of it, a content
+ * that is not complete. +1, or NULL with code 255.
+ */
 FMGeneratedContentRef _Nullable FMGeneratedContentCreateFromJSON(
     const char *_Nonnull json, int *_Nullable outErrorCode,
     char *_Nullable *_Nullable outErrorDescription);

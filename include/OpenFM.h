@@ -55,6 +55,7 @@ typedef enum FMStatus {
   FMStatusInvalidLabel = 122,         /* empty, no UTF-8, or with control characters */
   FMStatusEmptyPrompt = 123,
   FMStatusInvalidOrientation = 124,   /* not 1 to 8 */
+  FMStatusUnknownLabel = 125,         /* an image reference that names nothing attached */
 
   /* Transport */
   FMStatusConnect = 140,              /* no connection */
@@ -74,6 +75,8 @@ typedef enum FMStatus {
   FMStatusEngineFailed = 162,          /* started, but never became ready */
   FMStatusEngineDied = 163,            /* ended while it answered */
   FMStatusEmptyResponse = 164,         /* the model said nothing at all */
+  FMStatusToolCall = 165,              /* a tool failed, or was called wrongly */
+  FMStatusToolRoundLimit = 166,        /* the model kept calling tools */
   FMStatusUsedAfterFork = 170,
   FMStatusShutDown = 171,
 
@@ -120,7 +123,10 @@ typedef enum FMObjectKind {
   FMObjectKindResponseStream = 5,
   FMObjectKindGeneratedContent = 6,
   FMObjectKindEventQueue = 7,
-  FMObjectKindPreparedImage = 8
+  FMObjectKindPreparedImage = 8,
+  FMObjectKindGenerationSchema = 9,
+  FMObjectKindGenerationSchemaProperty = 10,
+  FMObjectKindTool = 11
 } FMObjectKind;
 
 /* How many objects of that kind are alive, whether a reference or a running request keeps them. */
@@ -179,6 +185,15 @@ char *_Nullable FMLanguageModelCopyUnavailableExplanation(FMSystemLanguageModelR
 char *_Nullable FMLanguageModelCopyDescriptionJSON(FMSystemLanguageModelRef _Nonnull model);
 
 /*
+ * What a model can do, as far as it is known without asking, as a JSON object:
+ *   {"vision": bool, "guided_generation": bool, "reasoning": bool,
+ *    "tool_calling": "native", "guided" (the library lets the model choose its calls by guided
+ *      generation, as it has no tools of its own) or null}
+ * Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelCopyCapabilitiesJSON(FMSystemLanguageModelRef _Nonnull model);
+
+/*
  * What the embedded engine falls back to, for hosts that carry one: a JSON object
  *   {"command": ["program", "arg", ...], "model_path": "/path/model.gguf"}
  * each used only where the environment and the installed models give nothing. Returns false, with
@@ -186,6 +201,87 @@ char *_Nullable FMLanguageModelCopyDescriptionJSON(FMSystemLanguageModelRef _Non
  */
 bool FMEngineSetDefaults(const char *_Nonnull json, int *_Nullable outErrorCode,
                          char *_Nullable *_Nullable outErrorDescription);
+
+/* ---- Sessions, tools and transcripts ------------------------------------------------------ */
+
+/*
+ * Settings of a session, as a JSON object; those left out stay as they are:
+ *   {"tool_errors": "throw" (a failed tool is status 165) or "output" (the model reads "Tool error:
+ *      ..." and goes on); at first "throw",
+ *    "max_tool_rounds": how often in one request tools may be called, 10 at first; once more is
+ *      status 166,
+ *    "keep_failed_turns": whether what came of a failed or cancelled request stays in the
+ *      transcript; false at first,
+ *    "history_turns": how many of the last turns the model is sent, null for all; pictures of those
+ *      before stay, with their labels,
+ *    "drop_completed_tool_calls": whether tool calls of answered turns are left out of what the
+ *      model is sent}
+ * False with code 11 for anything else.
+ */
+bool FMLanguageModelSessionConfigure(FMLanguageModelSessionRef _Nonnull session,
+                                     const char *_Nonnull json, int *_Nullable outErrorCode,
+                                     char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * FMLanguageModelSessionGetTranscriptJSONString, with the pictures' bytes in it when
+ * `embedsAttachments` is true, so that the text stands without their files.
+ */
+char *_Nullable FMLanguageModelSessionCopyTranscriptJSON(
+    FMLanguageModelSessionRef _Nonnull session, bool embedsAttachments, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * What the next request sends in place of the transcript, as a transcript's JSON; NULL takes it back.
+ * Pictures of the session are known by their SHA-256 and not read again. The transcript is left
+ * alone, and the next turn is appended to it. False with code 6.
+ */
+bool FMLanguageModelSessionSetHistoryJSON(FMLanguageModelSessionRef _Nonnull session,
+                                          const char *_Nullable json, int *_Nullable outErrorCode,
+                                          char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Gets the model ready for a request that comes soon, in the background: the engine is started, a
+ * local server reads ahead what is sent anyway, and `promptPrefix` (NULL = nothing). Never fails.
+ */
+void FMLanguageModelSessionPrewarm(FMLanguageModelSessionRef _Nonnull session,
+                                   FMComposedPromptRef _Nullable promptPrefix);
+
+/* Called for each call. The arguments are valid by the parameters, and the callee's (+1). */
+typedef void (*FMBridgedToolCallable)(FMGeneratedContentRef _Nonnull arguments,
+                                      unsigned int callId, void *_Nullable userInfo);
+
+/* The request that made the call is over: nobody waits for its output any more. */
+typedef void (*FMBridgedToolCancelled)(unsigned int callId, void *_Nullable userInfo);
+
+/*
+ * A tool with parameters as a JSON Schema. `name`: 1 to 64 letters, digits, _ and -. The callable
+ * runs on a worker thread, returns at once, and the call is ended by one of the functions below.
+ * `cancelled` may be NULL. `userInfo` must outlive the sessions that have the tool. +1, or NULL with
+ * code 4, 10 or 11.
+ */
+FMBridgedToolRef _Nullable FMBridgedToolCreateFromJSON(
+    const char *_Nonnull name, const char *_Nonnull description, const char *_Nonnull parametersJSON,
+    FMBridgedToolCallable _Nonnull callable, FMBridgedToolCancelled _Nullable cancelled,
+    void *_Nullable userInfo, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A tool whose calls come as FMEventKindToolCall events on the queue of the request that calls it.
+ * +1, or NULL with code 4, 10 or 11.
+ */
+FMBridgedToolRef _Nullable FMBridgedToolCreateForQueue(const char *_Nonnull name,
+                                                       const char *_Nonnull description,
+                                                       const char *_Nonnull parametersJSON,
+                                                       int *_Nullable outErrorCode,
+                                                       char *_Nullable *_Nullable outErrorDescription);
+
+/* FMBridgedToolFinishCall for a call that failed: see "tool_errors". */
+void FMBridgedToolFinishCallWithError(FMBridgedToolRef _Nonnull tool, unsigned int callId,
+                                      const char *_Nonnull message);
+
+/* FMBridgedToolFinishCall with texts and pictures. The prompt is captured. */
+void FMBridgedToolFinishCallWithPrompt(FMBridgedToolRef _Nonnull tool, unsigned int callId,
+                                       FMComposedPromptRef _Nonnull prompt);
 
 /* ---- Pictures ----------------------------------------------------------------------------- */
 
@@ -245,6 +341,89 @@ const uint8_t *_Nullable FMPreparedImageGetBytes(FMPreparedImageRef _Nonnull ima
  */
 char *_Nullable FMPreparedImageCopyInfoJSON(FMPreparedImageRef _Nonnull image);
 
+/* ---- Guided generation -------------------------------------------------------------------- */
+
+/*
+ * Options of a request beside those of FMLanguageModelSessionRespond:
+ *   {"include_schema_in_prompt": bool,  tell the model the schema in the prompt too; true when absent
+ *    "repair_attempts": 0-3}            a model whose answer is not valid is told why and asked again
+ *                                       so often within the request; 0 when absent
+ *
+ * An answer's schema goes to the server in the form that the server's grammar holds; the answer is
+ * checked here by the schema as it was given, and its members are put into the order of "x-order".
+ */
+
+/*
+ * A schema from JSON Schema text (2020-12): what FMGenerationSchemaGetJSONString writes, or any
+ * other. Checked keywords: type, enum, const, allOf, anyOf, oneOf, not, if/then/else, $ref within the
+ * text, $defs, definitions; minLength, maxLength, pattern; minimum, maximum, exclusiveMinimum,
+ * exclusiveMaximum, multipleOf; items, prefixItems, minItems, maxItems, uniqueItems, contains,
+ * minContains, maxContains; properties, required, additionalProperties, patternProperties,
+ * propertyNames, minProperties, maxProperties, dependentRequired. Annotations (title, description,
+ * default, examples, format ...) and x-... are allowed and check nothing. +1, or NULL: code 4 for any
+ * other keyword and for a pattern that cannot be checked, 10 for a text that is no schema.
+ */
+FMGenerationSchemaRef _Nullable FMGenerationSchemaCreateFromJSON(
+    const char *_Nonnull json, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * What the schema builder of FoundationModels.h makes, in one call, for bindings:
+ *   DECLARATION = {"name", "description"?, "properties": [PROPERTY...], "references"?: [DECLARATION...]}
+ *   PROPERTY = {"name", "description"?, "optional"?: bool, "guides"?: [GUIDE...],
+ *               "type": as FMGenerationSchemaPropertyCreate takes it, or
+ *               "schema": a JSON Schema that refers to "#/$defs/NAME" for a reference}
+ *   GUIDE = ["minimum"|"maximum", number] or ["range", [number, number]] or
+ *           ["count"|"minItems"|"maxItems", n] or ["constant"|"pattern", text] or
+ *           ["anyOf", [text...]] or ["element", GUIDE]
+ * +1, or NULL with code 4 or 10.
+ */
+FMGenerationSchemaRef _Nullable FMGenerationSchemaCreateFromDeclarationJSON(
+    const char *_Nonnull json, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A content from JSON text that is valid by the schema, its members in the schema's order. +1, or
+ * NULL: code 6 with the path of what is not valid in the description and as "json_path" in the
+ * details, 4 or 10 for a bad schema.
+ */
+FMGeneratedContentRef _Nullable FMGeneratedContentCreateFromJSONWithSchema(
+    const char *_Nonnull json, FMGenerationSchemaRef _Nonnull schema, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * A stream (+1) of a guided answer, for FMLanguageModelSessionResponseStreamIterateStructured; NULL
+ * with code 255 for options that are no JSON, 4 or 10 for a bad schema. The schema is read before the
+ * call returns. Releasing the stream cancels it.
+ */
+FMLanguageModelSessionResponseStreamRef _Nullable FMLanguageModelSessionStreamResponseWithSchema(
+    FMLanguageModelSessionRef _Nonnull session, FMComposedPromptRef _Nonnull prompt,
+    FMGenerationSchemaRef _Nonnull schema, const char *_Nullable optionsJSON,
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Starts the stream and returns at once. Every content is owned by the receiver (+1). The callback
+ * gets snapshots with status 0 (all that is certain of the answer so far; not complete, not yet valid
+ * by the schema), then the whole, valid answer (status 0, complete), then one call with status 0 and
+ * content NULL. A failure is one call with its status and a string content that describes it, after
+ * which nothing comes. A stream iterates once.
+ */
+void FMLanguageModelSessionResponseStreamIterateStructured(
+    FMLanguageModelSessionResponseStreamRef _Nonnull stream, void *_Nullable userInfo,
+    FMLanguageModelSessionStructuredResponseCallback _Nonnull callback);
+
+/*
+ * Resolves an image reference (an object titled "ImageReference" whose property "attachmentLabel" a
+ * guided answer or a tool's arguments hold): the newest attachment of that label in the session's
+ * transcript, as JSON {"label", "path" or null, "orientation": 1-8, "sha256", "media_type",
+ * "byte_count"}. In guided answers only labels can appear that are attached; a schema that asks for
+ * an image reference when none is, is refused with status 4. NULL with code 125 for a label that is
+ * not there; the details hold "labels". Free with FMFreeString.
+ */
+char *_Nullable FMLanguageModelSessionCopyAttachmentJSON(
+    FMLanguageModelSessionRef _Nonnull session, const char *_Nonnull label,
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
 /* ---- Usage -------------------------------------------------------------------------------- */
 
 /*
@@ -268,45 +447,6 @@ char *_Nullable FMLanguageModelSessionCopyUsageJSON(FMLanguageModelSessionRef _N
  * failed. It is there when the callback is called. Free with FMFreeString.
  */
 char *_Nullable FMTaskCopyResponseJSON(FMTaskRef _Nonnull task);
-
-/* ---- Requests on the wire ------------------------------------------------------------------ */
-
-/*
- * What went over the wire, without keys, and pictures only by their sizes and hashes. The
- * environment does the same without a call: OPENFM_LOG=debug prints the lines on standard error,
- * OPENFM_RECORD=PATH records.
- */
-
-/*
- * Called when a request is over, with a line for people (no line end) and a JSON object: method, url,
- * model, status, request_bytes, response_bytes, images [{width, height, byte_count}],
- * seconds_to_head, seconds_to_first_token, seconds_to_end, retries, tokens {prompt, completion,
- * cached, reasoning}, finish_reason, failure; null = unknown. Both live during the call, which comes
- * on a thread of the library and must not block.
- */
-typedef void (*FMRequestLogCallback)(const char *_Nonnull line, const char *_Nonnull json,
-                                     void *_Nullable userInfo);
-
-/* NULL ends it; the last one holds. A call that is under way may still end after this returns. */
-void FMRequestLogSetCallback(FMRequestLogCallback _Nullable callback, void *_Nullable userInfo);
-
-/* For hosts that cannot be called: keeps the last 1,000 objects; false drops them and ends it. */
-void FMRequestLogKeep(bool keeps);
-
-/*
- * The objects kept since the last time, oldest first, as a JSON list; each has its "line" too. Free
- * with FMFreeString.
- */
-char *_Nullable FMRequestLogTakeJSON(void);
-
-/*
- * Appends every request and its answer to the file at `path`, a JSON object a line: "time" (seconds
- * since 1970), "record" (as above), "request", "response" (JSON, or text where it is none). A
- * picture stands there as data:TYPE;sha256,HEX;bytes=N. The file is made for its owner alone. NULL
- * ends the recording. False with code 11 when the file cannot be opened.
- */
-bool FMRequestLogRecord(const char *_Nullable path, int *_Nullable outErrorCode,
-                        char *_Nullable *_Nullable outErrorDescription);
 
 /* ---- Event queue -------------------------------------------------------------------------- */
 
@@ -338,10 +478,19 @@ typedef enum FMEventKind {
   /*
    * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:
    * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
-   * "context_size", "http_status", "body", "url", "retry_after", "rate_limits" and "attempts" (as
-   * in RESPONSE of FMLanguageModelSessionCopyUsageJSON), "partial_text", "raw_content", "log_tail".
+   * "context_size", "tool_name", "call_id", "limit", "http_status", "body", "url", "retry_after",
+   * "rate_limits" and "attempts" (as in RESPONSE of FMLanguageModelSessionCopyUsageJSON),
+   * "partial_text", "raw_content", "log_tail", "json_path" (where "raw_content" is not valid by its
+   * schema, e.g. "$.pets[1].age").
    */
-  FMEventKindEnd = 5
+  FMEventKindEnd = 5,
+  /*
+   * A call of a tool of FMBridgedToolCreateForQueue: {"tool": name, "call_id": number,
+   * "arguments": value}. Ended by FMBridgedToolFinishCall and its relatives.
+   */
+  FMEventKindToolCall = 6,
+  /* {"tool", "call_id"}: the request is over, nobody waits for this call any more. */
+  FMEventKindToolCancelled = 7
 } FMEventKind;
 
 /* +1. NULL when no descriptor is to be had. Releasing the queue drops what is in it. */
@@ -382,6 +531,38 @@ FMTaskRef _Nullable FMLanguageModelSessionStreamOnQueue(
     const char *_Nullable schemaJSON, const char *_Nullable optionsJSON,
     FMEventQueueRef _Nonnull queue, uint64_t token, int *_Nullable outErrorCode,
     char *_Nullable *_Nullable outErrorDescription);
+
+/* What FMLanguageModelCountTokensOnQueue counts. */
+typedef enum FMTokenCountKind {
+  FMTokenCountKindPrompt = 0,       /* `object`: a composed prompt */
+  FMTokenCountKindInstructions = 1, /* `text` */
+  FMTokenCountKindTools = 2,        /* `tools`, `toolCount` */
+  FMTokenCountKindSchema = 3,       /* `text`: a JSON Schema */
+  FMTokenCountKindTranscript = 4    /* `object`: a session */
+} FMTokenCountKind;
+
+/*
+ * Counts tokens as the functions of FoundationModels.h do, and tells how: one FMEventKindContent
+ *   {"count": tokens, "exact": whether the server counted, "parts": {name: tokens}}
+ * and one FMEventKindEnd. Of a part alone (instructions, tools, schema) the count is the difference
+ * of two requests, "request" and "without" it. Arguments that do not apply are NULL and 0. +1 task, or
+ * NULL for bad arguments.
+ */
+FMTaskRef _Nullable FMLanguageModelCountTokensOnQueue(
+    FMSystemLanguageModelRef _Nonnull model, FMTokenCountKind kind, const void *_Nullable object,
+    const char *_Nullable text, FMBridgedToolRef _Nonnull *_Nullable tools, int toolCount,
+    FMEventQueueRef _Nonnull queue, uint64_t token, int *_Nullable outErrorCode,
+    char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * Starts the engine or asks the server, and tells what the model is and can do: one
+ * FMEventKindContent, FMLanguageModelCopyDescriptionJSON with "capabilities" (of
+ * FMLanguageModelCopyCapabilitiesJSON, confirmed) and "context_size", and one FMEventKindEnd.
+ */
+FMTaskRef _Nullable FMLanguageModelLoadOnQueue(FMSystemLanguageModelRef _Nonnull model,
+                                               FMEventQueueRef _Nonnull queue, uint64_t token,
+                                               int *_Nullable outErrorCode,
+                                               char *_Nullable *_Nullable outErrorDescription);
 
 #ifdef __cplusplus
 }

@@ -28,6 +28,19 @@ public func fmGeneratedContentCreateFromJSON(
   }
 }
 
+@_cdecl("FMGeneratedContentCreateFromJSONWithSchema")
+public func fmGeneratedContentCreateFromJSONWithSchema(
+  _ json: UnsafePointer<CChar>?, _ schema: UnsafeRawPointer?, _ code: ErrorCode,
+  _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    let schema = try SchemaObject.from(schema).schema()
+    let text = try requiredText(json, "JSON text")
+    return HandleTable.shared.insert(
+      ContentObject(try GeneratedContent(json: text, schema: schema)))
+  }
+}
+
 @_cdecl("FMGeneratedContentGetJSONString")
 public func fmGeneratedContentGetJSONString(_ content: UnsafeRawPointer?) -> UnsafeMutablePointer<
   CChar

@@ -12,6 +12,8 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
     case content
     case metadata
     case end
+    case toolCall
+    case toolCancelled
   }
 
   fileprivate struct Event {

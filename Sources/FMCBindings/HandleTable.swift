@@ -15,6 +15,9 @@ class LiveObject: @unchecked Sendable {
     case generatedContent
     case eventQueue
     case preparedImage
+    case generationSchema
+    case generationSchemaProperty
+    case tool
   }
 
   private static let counts = Mutex([Int](repeating: 0, count: Kind.allCases.count + 1))

@@ -22,19 +22,48 @@ final class ModelObject: LiveObject, @unchecked Sendable {
     return try HandleTable.shared.object(handle, as: ModelObject.self, "model")
   }
 
-  func makeSession(instructions: String?) -> LanguageModelSession {
+  func makeSession(tools: [any Tool], instructions: String?) -> LanguageModelSession {
     switch model {
-    case .system(let model): LanguageModelSession(model: model, instructions: instructions)
-    case .chatCompletions(let model): LanguageModelSession(model: model, instructions: instructions)
+    case .system(let model):
+      LanguageModelSession(model: model, tools: tools, instructions: instructions)
+    case .chatCompletions(let model):
+      LanguageModelSession(model: model, tools: tools, instructions: instructions)
     }
   }
 
+  func makeSession(tools: [any Tool], transcript: Transcript) -> LanguageModelSession {
+    switch model {
+    case .system(let model):
+      LanguageModelSession(model: model, tools: tools, transcript: transcript)
+    case .chatCompletions(let model):
+      LanguageModelSession(model: model, tools: tools, transcript: transcript)
+    }
+  }
+
+  /// What is known, or comes within half a second.
   var contextSize: Int? {
     get async {
-      switch model {
-      case .system(let model): await model.contextTokenLimit
-      case .chatCompletions(let model): await model.contextTokenLimit
+      await firstResult(within: 0.5) { [model] in
+        switch model {
+        case .system(let model): await model.contextTokenLimit
+        case .chatCompletions(let model): await model.contextTokenLimit
+        }
       }
+    }
+  }
+
+  /// Asks, or starts, whatever runs the model, and tells what it is and can do.
+  func confirmedDescription() async throws -> JSONValue {
+    switch model {
+    case .system(let model): try await model.confirmedDescription()
+    case .chatCompletions(let model): try await model.confirmedDescription()
+    }
+  }
+
+  var capabilitiesJSON: JSONValue {
+    switch model {
+    case .system(let model): model.capabilities.json
+    case .chatCompletions(let model): model.capabilities.json
     }
   }
 
@@ -133,6 +162,16 @@ public func fmLanguageModelCopyDescriptionJSON(_ model: UnsafeRawPointer?) -> Un
   enter(else: nil) {
     let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
     return copyString(object.description.json.jsonText)
+  }
+}
+
+@_cdecl("FMLanguageModelCopyCapabilitiesJSON")
+public func fmLanguageModelCopyCapabilitiesJSON(_ model: UnsafeRawPointer?) -> UnsafeMutablePointer<
+  CChar
+>? {
+  enter(else: nil) {
+    let object = try HandleTable.shared.object(model, as: ModelObject.self, "model")
+    return copyString(object.capabilitiesJSON.jsonText)
   }
 }
 

@@ -15,10 +15,19 @@ final class SessionObject: LiveObject, @unchecked Sendable {
   let session: LanguageModelSession
   /// Kept for as long as the session lives, as the reference promises.
   private let model: ModelObject
+  private let tools: [ToolObject]
 
-  init(model: ModelObject, instructions: String?) {
+  init(model: ModelObject, instructions: String?, tools: [ToolObject]) {
     self.model = model
-    session = model.makeSession(instructions: instructions)
+    self.tools = tools
+    session = model.makeSession(tools: tools.map(\.tool), instructions: instructions)
+    super.init(.session)
+  }
+
+  init(model: ModelObject, transcript: Transcript, tools: [ToolObject]) {
+    self.model = model
+    self.tools = tools
+    session = model.makeSession(tools: tools.map(\.tool), transcript: transcript)
     super.init(.session)
   }
 
@@ -68,19 +77,21 @@ struct PendingRequest: Sendable {
   let request: LanguageModelSession.Request
 
   init(
-    _ session: SessionObject, prompt: UnsafeRawPointer?, schemaJSON: String?, optionsJSON: String?
+    _ session: SessionObject, prompt: UnsafeRawPointer?, schema: GenerationSchema?,
+    optionsJSON: String?
   ) throws {
     object = session
     let prompt = try PromptObject.from(prompt).snapshot()
-    let schema = try schemaJSON.map { try GenerationSchema(json: $0) }
     request = LanguageModelSession.Request(
-      prompt: prompt, schema: schema, options: try GenerationOptions(json: optionsJSON))
+      prompt: prompt, schema: schema, options: try GenerationOptions(json: optionsJSON),
+      contextOptions: try ContextOptions(json: optionsJSON))
   }
 
   /// Starts the request, or delivers why it cannot start. The session counts as responding when
   /// this returns.
   static func start(
-    _ pending: Result<PendingRequest, any Error>, into sink: any AnswerSink
+    _ pending: Result<PendingRequest, any Error>, into sink: any AnswerSink,
+    address: QueueAddress? = nil
   ) -> Task<Void, Never> {
     let reserved = Result { () throws -> (PendingRequest, LanguageModelSession.Reservation) in
       let pending = try pending.get()
@@ -91,10 +102,10 @@ struct PendingRequest: Sendable {
         let (pending, reservation) = try reserved.get()
         guard !isShutDown else {
           reservation.end()
-          throw Failure(.shutDown, "The library was shut down; start no requests after FMShutdown.")
+          throw shutDownFailure
         }
-        let outcome = await pending.object.session.perform(pending.request, reservation) {
-          sink.update($0)
+        let outcome = await QueueAddress.$current.withValue(address) {
+          await pending.object.session.perform(pending.request, reservation) { sink.update($0) }
         }
         await sink.finish(
           outcome.result.mapError { Failure($0, partialText: outcome.partialText) })
@@ -104,6 +115,9 @@ struct PendingRequest: Sendable {
     }
   }
 }
+
+let shutDownFailure = Failure(
+  .shutDown, "The library was shut down; start no requests after FMShutdown.")
 
 // MARK: - Callbacks
 
@@ -174,15 +188,11 @@ public func fmLanguageModelSessionCreateFromSystemLanguageModel(
   _ tools: UnsafeMutablePointer<UnsafeRawPointer?>?, _ toolCount: Int32
 ) -> UnsafeRawPointer? {
   enter(else: nil) {
-    guard toolCount == 0 else {
-      throw Failure(
-        .unsupportedCapability, "This version has no tools; pass NULL and 0.",
-        details: JSONObject([("capability", "toolCalling")]))
-    }
-    return HandleTable.shared.insert(
+    HandleTable.shared.insert(
       SessionObject(
         model: try ModelObject.optional(model),
-        instructions: try nonEmptyText(instructions, "instructions")))
+        instructions: try nonEmptyText(instructions, "instructions"),
+        tools: try ToolObject.list(tools, toolCount)))
   }
 }
 
@@ -212,7 +222,7 @@ public func fmLanguageModelSessionRespond(
     callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: nil,
     body: { callback in
       startTask(
-        session, prompt, schemaJSON: .none, optionsJSON,
+        session, prompt, schema: .none, optionsJSON,
         into: ResponseSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
     })
 }
@@ -227,14 +237,29 @@ public func fmLanguageModelSessionRespondWithSchemaFromJSON(
     callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil,
     body: { callback in
       startTask(
-        session, prompt, schemaJSON: .required(schemaJSON), optionsJSON,
+        session, prompt, schema: .required(schemaJSON), optionsJSON,
+        into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
+    })
+}
+
+@_cdecl("FMLanguageModelSessionRespondWithSchema")
+public func fmLanguageModelSessionRespondWithSchema(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schema: UnsafeRawPointer?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ userInfo: UnsafeMutableRawPointer?,
+  _ callback: StructuredCallback?
+) -> UnsafeRawPointer? {
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: nil,
+    body: { callback in
+      startTask(
+        session, prompt, schema: .reference(schema), optionsJSON,
         into: StructuredSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
     })
 }
 
 /// `enter` for a function whose caller waits for a callback. In a child of fork() there is no worker
 /// thread to call it on, so it is called here: a caller who waits must not wait for ever.
-private func enterCalling<Callback, Result>(
+func enterCalling<Callback, Result>(
   _ callback: Callback?, refuse: (Callback) -> Void, else fallback: Result,
   body: (Callback) throws -> Result
 ) -> Result {
@@ -250,13 +275,17 @@ private enum SchemaArgument {
   case none
   case optional(UnsafePointer<CChar>?)
   case required(UnsafePointer<CChar>?)
+  case reference(UnsafeRawPointer?)
 
-  var text: String? {
+  var schema: GenerationSchema? {
     get throws {
       switch self {
       case .none: nil
-      case .optional(let pointer): try nonEmptyText(pointer, "schema")
-      case .required(let pointer): try requiredText(pointer, "schema")
+      case .optional(let pointer):
+        try nonEmptyText(pointer, "schema").map { try GenerationSchema(json: $0) }
+      case .required(let pointer):
+        try GenerationSchema(json: try requiredText(pointer, "schema"))
+      case .reference(let reference): try SchemaObject.from(reference).schema()
       }
     }
   }
@@ -265,16 +294,17 @@ private enum SchemaArgument {
 /// Whatever is wrong with the arguments comes through the sink, so that it is called exactly once
 /// for every request.
 private func startTask(
-  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schemaJSON: SchemaArgument,
-  _ optionsJSON: UnsafePointer<CChar>?, into sink: some AnswerSink
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, schema: SchemaArgument,
+  _ optionsJSON: UnsafePointer<CChar>?, into sink: some AnswerSink, address: QueueAddress? = nil
 ) -> UnsafeRawPointer {
   let pending = Result {
     try PendingRequest(
-      try SessionObject.from(session), prompt: prompt, schemaJSON: try schemaJSON.text,
+      try SessionObject.from(session), prompt: prompt, schema: try schema.schema,
       optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))
   }
   let answer = AnswerBox()
-  let task = PendingRequest.start(pending, into: KeepingSink(sink: sink, answer: answer))
+  let task = PendingRequest.start(
+    pending, into: KeepingSink(sink: sink, answer: answer), address: address)
   return HandleTable.shared.insert(TaskObject(task, answer: answer))
 }
 
@@ -336,7 +366,7 @@ public func fmLanguageModelSessionStreamResponse(
     HandleTable.shared.insert(
       StreamObject(
         try PendingRequest(
-          try SessionObject.from(session), prompt: prompt, schemaJSON: nil,
+          try SessionObject.from(session), prompt: prompt, schema: nil,
           optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))))
   }
 }
@@ -357,6 +387,54 @@ public func fmLanguageModelSessionResponseStreamIterate(
         throw error
       }
     })
+}
+
+@_cdecl("FMLanguageModelSessionStreamResponseWithSchema")
+public func fmLanguageModelSessionStreamResponseWithSchema(
+  _ session: UnsafeRawPointer?, _ prompt: UnsafeRawPointer?, _ schema: UnsafeRawPointer?,
+  _ optionsJSON: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    HandleTable.shared.insert(
+      StreamObject(
+        try PendingRequest(
+          try SessionObject.from(session), prompt: prompt,
+          schema: try SchemaArgument.reference(schema).schema,
+          optionsJSON: try nonEmptyText(optionsJSON, "options text", status: .unknown))))
+  }
+}
+
+@_cdecl("FMLanguageModelSessionResponseStreamIterateStructured")
+public func fmLanguageModelSessionResponseStreamIterateStructured(
+  _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?,
+  _ callback: StructuredCallback?
+) {
+  enterCalling(
+    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: (),
+    body: { callback in
+      let sink = StructuredStreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
+      do {
+        let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
+        object.start(into: sink)
+      } catch {
+        _ = PendingRequest.start(.failure(error), into: sink)
+        throw error
+      }
+    })
+}
+
+// MARK: - Image references
+
+@_cdecl("FMLanguageModelSessionCopyAttachmentJSON")
+public func fmLanguageModelSessionCopyAttachmentJSON(
+  _ session: UnsafeRawPointer?, _ label: UnsafePointer<CChar>?, _ code: ErrorCode,
+  _ description: ErrorDescription
+) -> UnsafeMutablePointer<CChar>? {
+  enter(code, description, else: nil) {
+    let transcript = try SessionObject.from(session).session.transcript
+    let reference = ImageReference(attachmentLabel: try requiredText(label, "label"))
+    return copyString(try reference.attachment(in: transcript).descriptionJSON(label: reference))
+  }
 }
 
 // MARK: - Event queues
@@ -392,8 +470,9 @@ private func startOnQueue(
     _ = try PromptObject.from(prompt)
     let queue = try HandleTable.shared.object(queue, as: EventQueueObject.self, "event queue")
     return startTask(
-      session, prompt, schemaJSON: .optional(schemaJSON), optionsJSON,
+      session, prompt, schema: .optional(schemaJSON), optionsJSON,
       into: QueueSink(
-        queue: queue, token: token, streams: streams, isStructured: schemaJSON != nil))
+        queue: queue, token: token, streams: streams, isStructured: schemaJSON != nil),
+      address: QueueAddress(queue: queue, token: token))
   }
 }

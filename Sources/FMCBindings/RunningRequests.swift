@@ -111,3 +111,18 @@ func waitFor<Result: Sendable>(_ body: @escaping @Sendable () async -> Result) -
 private final class ResultBox<Result: Sendable>: Sendable {
   let value = Mutex<Result?>(nil)
 }
+
+/// What `body` gives, or nil when it takes longer; it is cancelled then.
+func firstResult<Value: Sendable>(
+  within seconds: Double, _ body: @escaping @Sendable () async -> Value?
+) async -> Value? {
+  await withTaskGroup(of: Value?.self) { group in
+    group.addTask { await body() }
+    group.addTask {
+      try? await Task.sleep(for: .seconds(seconds))
+      return nil
+    }
+    defer { group.cancelAll() }
+    return await group.next() ?? nil
+  }
+}

@@ -77,6 +77,16 @@ extension GenerationOptions {
     temperature = try options.number("temperature", "number of at least 0", in: 0...1e6)
     maximumResponseTokens = try options.integer(
       "maximum_response_tokens", "whole number of at least 1", atLeast: 1)
+    repairAttempts =
+      try options.integer(
+        "repair_attempts", "whole number from 0 to 3", atLeast: 0) ?? 0
+    guard repairAttempts <= 3 else {
+      throw options.wrong("repair_attempts", "whole number from 0 to 3")
+    }
+    toolCallingMode = try options.value("tool_choice", "tool choice: allowed, required, disallowed")
+    {
+      $0.stringValue.flatMap(GenerationOptions.ToolCallingMode.Kind.init)
+    }.map(GenerationOptions.ToolCallingMode.init)
     guard let json = object["sampling"], !json.isNull else { return }
     guard let sampling = json.objectValue else { throw options.wrong("sampling", "object") }
     let members = MemberReader(object: sampling, name: "sampling options", status: .unknown)
@@ -93,6 +103,18 @@ extension GenerationOptions {
       }
     default: throw members.wrong("mode", "sampling mode; use \"greedy\" or \"random\"")
     }
+  }
+}
+
+extension ContextOptions {
+  /// The options of FMLanguageModelSessionRespond that are about the context; nil = none.
+  package init(json text: String?) throws(Failure) {
+    self.init()
+    guard let text else { return }
+    let object = try parseObject(text, "options", .unknown)
+    let options = MemberReader(object: object, name: "options", status: .unknown)
+    includeSchemaInPrompt = try options.value(
+      "include_schema_in_prompt", "boolean", \.boolValue)
   }
 }
 
@@ -258,6 +280,103 @@ extension LanguageModelSession {
   package var usageJSON: String {
     let value: JSONValue = ["session": usage.json, "last_response": lastResponse?.json ?? .null]
     return value.jsonText
+  }
+}
+
+extension LanguageModelSession {
+  /// The settings of FMLanguageModelSessionConfigure; those left out stay as they are.
+  package func configure(json text: String) throws(Failure) {
+    let object = try parseObject(text, "session settings", .invalidArgument)
+    let members = MemberReader(object: object, name: "session settings", status: .invalidArgument)
+    try members.requireOnly([
+      "tool_errors", "max_tool_rounds", "keep_failed_turns", "history_turns",
+      "drop_completed_tool_calls",
+    ])
+    var policy = toolPolicy
+    if let handling = try members.value(
+      "tool_errors", "way to treat a tool's errors; use \"throw\" or \"output\"",
+      { $0.stringValue.flatMap(ToolPolicy.ErrorHandling.init) })
+    {
+      policy.errorHandling = handling
+    }
+    policy.maximumRounds =
+      try members.integer("max_tool_rounds", "whole number of at least 1", atLeast: 1)
+      ?? policy.maximumRounds
+    toolPolicy = policy
+    if let keeps = try members.value("keep_failed_turns", "boolean", \.boolValue) {
+      transcriptErrorHandlingPolicy = keeps ? .preserveTranscript : .revertTranscript
+    }
+    guard object["history_turns"] != nil || object["drop_completed_tool_calls"] != nil else {
+      return
+    }
+    let turns: Int? = try members.integer(
+      "history_turns", "whole number of at least 0, or null", atLeast: 0)
+    let drops = try members.value("drop_completed_tool_calls", "boolean", \.boolValue) ?? false
+    let window = turns.map(HistoryTransform.rollingWindow)
+    historyTransform =
+      drops
+      ? window?.followed(by: .droppingCompletedToolCalls) ?? .droppingCompletedToolCalls
+      : window
+  }
+}
+
+extension TokenCount {
+  /// What FMLanguageModelCountTokensOnQueue gives.
+  package var json: JSONValue {
+    [
+      "count": .number(JSONNumber(value)), "exact": .bool(isExact),
+      "parts": .object(
+        JSONObject(
+          parts.sorted { $0.key < $1.key }.map { ($0.key, .number(JSONNumber($0.value))) })),
+    ]
+  }
+}
+
+extension LanguageModelCapabilities {
+  /// The form of FMLanguageModelCopyCapabilitiesJSON.
+  package var json: JSONValue {
+    let isGuided = contains(.guidedGeneration)
+    return [
+      "vision": .bool(contains(.vision)), "guided_generation": .bool(isGuided),
+      "tool_calling": contains(.toolCalling) ? "native" : isGuided ? "guided" : .null,
+      "reasoning": .bool(contains(.reasoning)),
+    ]
+  }
+}
+
+extension ModelDescription {
+  /// With what is known after asking.
+  fileprivate func confirmed(
+    _ capabilities: LanguageModelCapabilities, contextSize: Int?
+  ) -> JSONValue {
+    var object = json.objectValue ?? JSONObject()
+    object["capabilities"] = capabilities.json
+    object["context_size"] = contextSize.map { .number(JSONNumber($0)) } ?? object["context_size"]
+    return .object(object)
+  }
+}
+
+extension SystemLanguageModel {
+  /// The form of FMLanguageModelLoadOnQueue.
+  package func confirmedDescription() async throws -> JSONValue {
+    ModelDescription(self).confirmed(
+      try await confirmedCapabilities, contextSize: await contextTokenLimit)
+  }
+}
+
+extension ChatCompletionsLanguageModel {
+  /// The form of FMLanguageModelLoadOnQueue.
+  ///
+  /// - Throws: `WireError` where the server cannot be reached or refuses the key.
+  package func confirmedDescription() async throws -> JSONValue {
+    do {
+      _ = try await ChatCompletionsClient(endpoint: configuration.endpoint).firstModelID()
+    } catch let error as WireError {
+      // A server need not list its models to answer.
+      guard [.notFound, .server, .invalidResponse].contains(error.kind) else { throw error }
+    }
+    return ModelDescription(self).confirmed(
+      try await confirmedCapabilities, contextSize: await contextTokenLimit)
   }
 }
 

@@ -44,12 +44,13 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
     set { configuration.imagePolicy = newValue }
   }
 
-  /// Vision is declared unless the model was said to have none; whether the server really sees is
-  /// asked when the first picture is sent.
+  /// Vision and tools are declared unless the model was said to have none; whether the server really
+  /// has them is asked when the first picture or tool is sent, and `confirmedCapabilities` tells.
   public var capabilities: LanguageModelCapabilities {
     var all: [LanguageModelCapabilities.Capability] = []
     if configuration.supportsImages != false { all.append(.vision) }
     if configuration.supportsGuidedGeneration { all.append(.guidedGeneration) }
+    if configuration.supportsTools != false { all.append(.toolCalling) }
     return LanguageModelCapabilities(all)
   }
 
@@ -58,6 +59,16 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
       if let size = configuration.contextSize { return size }
       return await configuration.describe().contextSize
     }
+  }
+
+  public var confirmedCapabilities: LanguageModelCapabilities {
+    get async throws { await configuration.confirm(capabilities) }
+  }
+
+  public func exactTokenCount(
+    of request: LanguageModelExecutorGenerationRequest
+  ) async throws -> Int? {
+    try await ChatTokenCounter(configuration: configuration).count(request)
   }
 
   public var executorConfiguration: Executor.Configuration {
@@ -75,6 +86,12 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
     public init(configuration: Configuration) throws {
       try configuration.chat.endpoint.validate()
       exchange = ChatExchange(configuration: configuration.chat)
+    }
+
+    public nonisolated(nonsending) func prewarm(
+      model: ChatCompletionsLanguageModel, transcript: Transcript
+    ) async {
+      await exchange.prewarm(transcript)
     }
 
     public nonisolated(nonsending) func respond(

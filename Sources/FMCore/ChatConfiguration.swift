@@ -15,6 +15,8 @@ package struct ChatConfiguration: Sendable, Hashable {
   /// Tokens of context of one request; nil = the server is asked.
   package var contextSize: Int?
   package var imagePolicy = ImagePolicy.default
+  /// Where this server takes patterns, in place of what the table says of its kind.
+  package var patterns: ServerDialect.Patterns?
   /// Members added to every request's body, in place of ours of the same name.
   package var extraBody = JSONObject()
 
@@ -29,7 +31,7 @@ package struct ChatConfiguration: Sendable, Hashable {
       && left.supportsGuidedGeneration == right.supportsGuidedGeneration
       && left.supportsTools == right.supportsTools && left.server == right.server
       && left.contextSize == right.contextSize && left.imagePolicy == right.imagePolicy
-      && left.extraBody == right.extraBody
+      && left.patterns == right.patterns && left.extraBody == right.extraBody
   }
 
   package func hash(into hasher: inout Hasher) {
@@ -52,6 +54,17 @@ package struct ChatConfiguration: Sendable, Hashable {
     if let supportsTools { description.supportsTools = supportsTools }
     if let contextSize { description.contextSize = contextSize }
     return description
+  }
+
+  /// What is left of the capabilities that are declared, after asking the server.
+  func confirm(_ declared: LanguageModelCapabilities) async -> LanguageModelCapabilities {
+    let server = await describe()
+    var confirmed = declared
+    if server.acceptsImages == false { confirmed.remove(.vision) }
+    if server.supportsTools == false || server.dialect.tools == .never {
+      confirmed.remove(.toolCalling)
+    }
+    return confirmed
   }
 
   /// The row that applies as far as it is known without asking; nil = unknown.

@@ -13,13 +13,13 @@ struct ChatExchange {
     let client = ChatCompletionsClient(endpoint: configuration.endpoint)
     if request.transcript.contains(where: \.segments.holdsImages) { try await requireVision() }
     let chat = try ChatRequest(request, to: configuration, dialect: await dialect(for: request))
+    try await requireRoom(for: request, textBytes: chat.textByteCount)
     // Written on the I/O thread while the answer comes.
     let gathered = Mutex(Answer())
     var answer = Answer()
     let report: RequestReport
     do {
-      let subject = RequestSubject(model: configuration.model, images: chat.pictures)
-      let result = try await client.stream(body: chat.body, about: subject) { events in
+      let result = try await client.stream(body: chat.body) { events in
         gathered.withLock { answer in
           for event in events { answer.take(event, channel) }
         }
@@ -38,9 +38,14 @@ struct ChatExchange {
   private nonisolated(nonsending) func dialect(
     for request: LanguageModelExecutorGenerationRequest
   ) async -> ServerDialect {
-    if let known = configuration.knownDialect { return known }
-    guard request.schema != nil else { return .of(.generic) }
-    return await configuration.describe().dialect
+    var dialect = ServerDialect.of(.generic)
+    if let known = configuration.knownDialect {
+      dialect = known
+    } else if request.schema != nil || !request.enabledToolDefinitions.isEmpty {
+      dialect = await configuration.describe().dialect
+    }
+    if let patterns = configuration.patterns { dialect.grammar.patterns = patterns }
+    return dialect
   }
 
   private nonisolated(nonsending) func requireVision() async throws {
@@ -54,6 +59,49 @@ struct ChatExchange {
             + " vision model (for llama.cpp: start it with its mmproj file; for the embedded"
             + " engine: set OPENFM_MMPROJ_PATH)."))
     }
+  }
+
+  /// Refuses a request whose input does not fit, where the server counts exactly. Only long ones are
+  /// worth a question: text has at least two bytes a token, but for what no one writes.
+  private nonisolated(nonsending) func requireRoom(
+    for request: LanguageModelExecutorGenerationRequest, textBytes: Int
+  ) async throws {
+    guard let limit = configuration.contextSize, textBytes / 2 > limit,
+      let count = try await ChatTokenCounter(configuration: configuration).count(request),
+      count >= limit
+    else { return }
+    throw LanguageModelError.contextSizeExceeded(
+      .init(
+        contextSize: limit, tokenCount: count,
+        debugDescription: "The request has \(count) tokens and the model's context \(limit);"
+          + " nothing was sent. Shorten the prompt or the history, or use a larger context."))
+  }
+
+  /// Lets the server read what the next request begins with.
+  nonisolated(nonsending) func prewarm(_ transcript: Transcript) async {
+    guard let content = try? await prewarmRequest(transcript) else { return }
+    let client = ChatCompletionsClient(endpoint: configuration.endpoint)
+    guard let events = try? await client.stream(body: content.body) else { return }
+    do { for try await _ in events {} } catch {}
+  }
+
+  private nonisolated(nonsending) func prewarmRequest(_ transcript: Transcript) async throws
+    -> ChatRequest?
+  {
+    // Only where reading ahead costs nobody money is it done unasked.
+    let dialect = await configuration.describe().dialect
+    guard dialect.server == .llamaCpp, !transcript.isEmpty else { return nil }
+    var transcript = transcript
+    switch transcript.last {
+    case .prompt, .toolOutput: break
+    default:
+      transcript.entries.append(
+        .prompt(Transcript.Prompt(segments: [.text(Transcript.TextSegment(content: ""))])))
+    }
+    return try ChatRequest(
+      LanguageModelExecutorGenerationRequest(
+        transcript: transcript, generationOptions: GenerationOptions(maximumResponseTokens: 1)),
+      to: configuration, dialect: dialect)
   }
 
   private nonisolated(nonsending) func finish(
@@ -88,6 +136,13 @@ struct ChatExchange {
         .init(
           debugDescription: "\(configuration.endpoint.baseURL) sent an answer without any content;"
             + " look at the server's log (a prompt that is too long is one cause)."))
+    }
+    for call in answer.toolCalls {
+      await channel.send(
+        .toolCalls(
+          action: .toolCall(
+            id: call.id, name: call.name,
+            action: .appendArguments(call.arguments, tokenCount: 1))))
     }
     var metadata: [String: any ConvertibleToGeneratedContent & Sendable] = [
       "images": GeneratedContent(.array(sent.images.map(\.json))),
@@ -156,6 +211,7 @@ private struct Answer {
   var usage: ChatUsage?
   var refusal = ""
   var saidAnything = false
+  var toolCalls: [ChatToolCall] = []
   /// What the server told about the answer: its id, the model's name, timings.
   var details = JSONObject()
   var finish: ChatFinish? { finishReason.map { ChatFinish(reason: $0) } }
@@ -171,8 +227,10 @@ private struct Answer {
     case .refusal(let text):
       saidAnything = true
       refusal += text
-    case .toolCall:
+    case .toolCall(let delta):
       saidAnything = true
+      // Ids and names may come after the pieces that they belong to: told when all is there.
+      toolCalls.take(delta)
     case .finish(let reason):
       finishReason = reason
     case .usage(let counts):

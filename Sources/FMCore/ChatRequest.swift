@@ -7,8 +7,8 @@ struct ChatRequest {
   var body: [UInt8]
   /// The pictures of the newest prompt, as they are sent.
   var images: [SentImage]
-  /// All pictures, as the log tells them.
-  var pictures: [RequestRecord.Image]
+  /// How much of the body is no picture.
+  var textByteCount: Int
 
   /// Prepares the pictures and writes the body once, base64 straight from the prepared bytes.
   init(
@@ -17,12 +17,10 @@ struct ChatRequest {
   ) throws {
     var renderer = Renderer(policy: configuration.imagePolicy)
     try renderer.prepare(request.transcript)
-    renderer.write(request, configuration: configuration, dialect: dialect)
+    try renderer.write(request, configuration: configuration, dialect: dialect)
     body = renderer.writer.bytes
+    textByteCount = body.count - renderer.imageByteCount
     images = renderer.imagesOfNewestPrompt
-    pictures = renderer.prepared.map {
-      RequestRecord.Image(width: $0.width, height: $0.height, byteCount: $0.bytes.count)
-    }
   }
 }
 
@@ -67,7 +65,9 @@ private struct Renderer {
   let policy: ImagePolicy
   var writer = JSONWriter()
   var imagesOfNewestPrompt: [SentImage] = []
-  private(set) var prepared: [PreparedImage] = []
+  /// Bytes that the pictures take in the body.
+  var imageByteCount = 0
+  private var prepared: [PreparedImage] = []
 
   init(policy: ImagePolicy) {
     self.policy = policy
@@ -85,14 +85,15 @@ private struct Renderer {
         imagesOfNewestPrompt.append(SentImage(label: segment.label, prepared: one))
       }
     }
-    let imageBytes = prepared.reduce(0) { $0 + ($1.bytes.count + 2) / 3 * 4 + 128 }
-    writer = JSONWriter(reservingCapacity: imageBytes + 4096)
+    imageByteCount = prepared.reduce(0) { $0 + ($1.bytes.count + 2) / 3 * 4 }
+    writer = JSONWriter(reservingCapacity: imageByteCount + prepared.count * 128 + 4096)
   }
 
   mutating func write(
     _ request: LanguageModelExecutorGenerationRequest, configuration: ChatConfiguration,
     dialect: ServerDialect
-  ) {
+  ) throws {
+    let responseFormat = try request.schema.flatMap { try $0.responseFormat(for: dialect) }
     let extra = configuration.extraBody
     func member(_ name: String, _ value: JSONValue?) {
       guard let value, extra[name] == nil else { return }
@@ -105,7 +106,7 @@ private struct Renderer {
       writer.name("messages")
       writer.beginArray()
       var images = prepared[...]
-      for entry in request.transcript { write(entry, images: &images) }
+      writeMessages(request.transcript.entries, images: &images)
       writer.endArray()
     }
     member("stream", true)
@@ -127,7 +128,8 @@ private struct Renderer {
     }
     member(
       dialect.maximumTokensMember, options.maximumResponseTokens.map { .number(JSONNumber($0)) })
-    member("response_format", request.schema.flatMap { responseFormat($0, dialect) })
+    writeTools(request, except: extra, dialect)
+    member("response_format", responseFormat)
     for (name, value) in extra.members {
       writer.name(name)
       writer.value(value)
@@ -137,31 +139,101 @@ private struct Renderer {
 
   private func number(_ value: Double) -> JSONValue? { JSONNumber(value).map(JSONValue.number) }
 
-  private func responseFormat(_ schema: GenerationSchema, _ dialect: ServerDialect) -> JSONValue? {
-    switch dialect.responseFormat {
-    case .jsonSchema:
-      // Servers take only these characters in a schema's name, and 64 of them.
-      let name = String(
-        schema.name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }.prefix(64))
-      return [
-        "type": "json_schema",
-        "json_schema": ["name": .string(name), "strict": true, "schema": schema.json],
-      ]
-    case .jsonObjectWithSchema: return ["type": "json_object", "schema": schema.json]
-    case .none: return nil
+  private mutating func writeTools(
+    _ request: LanguageModelExecutorGenerationRequest, except extra: JSONObject,
+    _ dialect: ServerDialect
+  ) {
+    let tools = request.enabledToolDefinitions
+    guard !tools.isEmpty, extra["tools"] == nil else { return }
+    // A server that cannot be told to leave them alone is not told of them.
+    if request.generationOptions.toolCallingMode?.kind == .disallowed,
+      !dialect.toolChoices.contains(.none)
+    {
+      return
     }
+    writer.name("tools")
+    writer.value(
+      .array(
+        tools.map { tool in
+          [
+            "type": "function",
+            "function": [
+              "name": .string(tool.name), "description": .string(tool.description),
+              "parameters": tool.parameters.json,
+            ],
+          ]
+        }))
+    // What a model does anyway need not be said to servers that might not understand it.
+    let choice: ServerDialect.ToolChoice =
+      switch request.generationOptions.toolCallingMode?.kind {
+      case .required: .required
+      case .disallowed: .none
+      case .allowed, nil: .auto
+      }
+    guard choice != .auto, dialect.toolChoices.contains(choice), extra["tool_choice"] == nil else {
+      return
+    }
+    writer.name("tool_choice")
+    writer.value(choice.rawValue)
   }
 
-  private mutating func write(_ entry: Transcript.Entry, images: inout ArraySlice<PreparedImage>) {
+  private mutating func writeMessages(
+    _ entries: [Transcript.Entry], images: inout ArraySlice<PreparedImage>
+  ) {
+    let newestPrompt = entries.lastIndex { if case .prompt = $0 { true } else { false } } ?? 0
+    var reasoning: String?
+    var outputPictures: [Transcript.Segment] = []
+    for (index, entry) in entries.enumerated() {
+      if case .toolOutput(let output) = entry {
+        writeOutput(output)
+        outputPictures += output.segments.filter { segment in
+          if case .attachment = segment { true } else { false }
+        }
+        continue
+      }
+      writePictures(&outputPictures, images: &images)
+      switch entry {
+      case .instructions(let entry):
+        guard !entry.segments.isEmpty else { continue }
+        writeMessage("system", entry.segments, images: &images)
+      case .prompt(let prompt):
+        writeMessage("user", prompt.segments + entry.schemaSegments, images: &images)
+      case .response(let entry):
+        // What was said before a call is part of the call's message.
+        if entries.indices.contains(index + 1), case .toolCalls = entries[index + 1] { continue }
+        writeMessage("assistant", entry.segments, reasoning: reasoning, images: &images)
+        reasoning = nil
+      case .toolCalls(let calls):
+        var said: [Transcript.Segment] = []
+        if index > 0, case .response(let before) = entries[index - 1] { said = before.segments }
+        writeMessage(
+          "assistant", said, calls: calls, reasoning: reasoning, images: &images)
+        reasoning = nil
+      case .reasoning(let entry):
+        // Of earlier turns it is of no use to the model, and some servers refuse it.
+        guard index > newestPrompt else { continue }
+        reasoning = entry.segments.compactMap { segment in
+          if case .text(let text) = segment { text.content } else { nil }
+        }.joined()
+      case .toolOutput: break
+      }
+    }
+    writePictures(&outputPictures, images: &images)
+  }
+
+  private mutating func writeMessage(
+    _ role: String, _ segments: [Transcript.Segment], calls: Transcript.ToolCalls? = nil,
+    reasoning: String? = nil, images: inout ArraySlice<PreparedImage>
+  ) {
     writer.beginObject()
     writer.name("role")
-    switch entry {
-    case .instructions: writer.value("system")
-    case .prompt: writer.value("user")
-    case .response: writer.value("assistant")
+    writer.value(role)
+    if let reasoning {
+      writer.name("reasoning_content")
+      writer.value(reasoning)
     }
     writer.name("content")
-    let parts = parts(of: entry.segments)
+    let parts = parts(of: segments)
     // A lone text goes as a string: some servers' templates take nothing else.
     if parts.isEmpty {
       writer.value("")
@@ -172,7 +244,44 @@ private struct Renderer {
       for part in parts { write(part, images: &images) }
       writer.endArray()
     }
+    if let calls {
+      writer.name("tool_calls")
+      writer.value(
+        .array(
+          calls.map { call in
+            [
+              "id": .string(call.id), "type": "function",
+              "function": [
+                "name": .string(call.toolName), "arguments": .string(call.arguments.jsonString),
+              ],
+            ]
+          }))
+    }
     writer.endObject()
+  }
+
+  private mutating func writeOutput(_ output: Transcript.ToolOutput) {
+    writer.beginObject()
+    writer.name("role")
+    writer.value("tool")
+    writer.name("tool_call_id")
+    writer.value(output.id)
+    writer.name("name")
+    writer.value(output.toolName)
+    writer.name("content")
+    let texts = parts(of: output.segments).map { if case .text(let text) = $0 { text } else { "" } }
+    writer.value(texts.filter { !$0.isEmpty }.joined(separator: "\n"))
+    writer.endObject()
+  }
+
+  /// Servers take no pictures in a tool's message: they follow in one of the user.
+  private mutating func writePictures(
+    _ pictures: inout [Transcript.Segment], images: inout ArraySlice<PreparedImage>
+  ) {
+    guard !pictures.isEmpty else { return }
+    let heading = Transcript.TextSegment(content: "The pictures that the tools gave:")
+    writeMessage("user", [.text(heading)] + pictures, images: &images)
+    pictures = []
   }
 
   private enum Part {
@@ -224,12 +333,44 @@ private struct Renderer {
   }
 }
 
+extension GenerationSchema {
+  /// The request's member that asks for an answer by this schema; nil where the server has none.
+  fileprivate func responseFormat(for dialect: ServerDialect) throws -> JSONValue? {
+    let form = try ServerSchema(self, within: dialect.grammar)
+    switch dialect.responseFormat {
+    case .jsonSchema:
+      // Servers take only these characters in a schema's name, and 64 of them.
+      let name = String(
+        self.name.map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }.prefix(64))
+      return [
+        "type": "json_schema",
+        "json_schema": [
+          "name": .string(name), "strict": .bool(form.isStrict), "schema": form.json,
+        ],
+      ]
+    case .jsonObjectWithSchema: return ["type": "json_object", "schema": form.json]
+    case .none: return nil
+    }
+  }
+}
+
 extension Transcript.Entry {
+  /// What a prompt tells the model of the schema that its answer is to be valid by.
+  var schemaSegments: [Transcript.Segment] {
+    guard case .prompt(let prompt) = self, let format = prompt.responseFormat,
+      prompt.contextOptions.includeSchemaInPrompt != false
+    else { return [] }
+    return [.text(Transcript.TextSegment(id: "schema", content: schemaText(format.schema)))]
+  }
+
   var segments: [Transcript.Segment] {
     switch self {
     case .instructions(let entry): entry.segments
     case .prompt(let entry): entry.segments
+    case .toolCalls: []
+    case .toolOutput(let entry): entry.segments
     case .response(let entry): entry.segments
+    case .reasoning(let entry): entry.segments
     }
   }
 }

@@ -31,11 +31,41 @@ package struct Failure: Error, Sendable {
         case .died: .engineDied
         }
       self.init(status, error.message, details: ["log_tail": error.logTail])
-    case let error as SchemaError:
-      self.init(error.isUnsupported ? .unsupportedGuide : .invalidSchema, error.message)
+    case let error as GenerationSchema.SchemaError:
+      let isUnsupported = if case .unsupportedGuide = error { true } else { false }
+      self.init(isUnsupported ? .unsupportedGuide : .invalidSchema, error.debugDescription)
+    case let error as ImageReference.UnknownLabel:
+      self.init(
+        .unknownLabel, error.debugDescription,
+        details: ["label": error.label, "labels": error.knownLabels])
     case let error as GeneratedContent.ParsingError:
       self.init(
-        .decodingFailure, error.debugDescription, details: ["raw_content": error.rawContent])
+        .decodingFailure, error.debugDescription,
+        details: [
+          "raw_content": error.rawContent,
+          "json_path": (error.underlyingError as? SchemaMismatch)?.path,
+        ])
+    case let error as TranscriptError: self.init(.decodingFailure, error.message)
+    case let error as ToolDefinitionError: self.init(.invalidArgument, error.message)
+    case let error as LanguageModelSession.ToolCallError:
+      self.init(
+        .toolCall,
+        "The tool \(quoted(error.tool.name)) failed: \(toolErrorText(error.underlyingError))",
+        details: [
+          "tool_name": error.tool.name,
+          "call_id": (error.underlyingError as? ReportedToolError).map { Int($0.callID) },
+        ])
+    case let error as LanguageModelSession.ToolRoundLimitError:
+      self.init(
+        .toolRoundLimit,
+        "The model called tools \(error.limit) times in a row without an answer; raise the limit, or"
+          + " tell it in the instructions when to stop.",
+        details: ["limit": error.limit])
+    case let error as ReportedToolError: self.init(.unknown, error.message)
+    case let error as ToolRequestError: self.init(.toolCall, error.message)
+    case LanguageModelSession.Error.transcriptMutationWhileResponding:
+      self.init(
+        .unknown, "The transcript was set while the session answered; the answer is not in it.")
     case LanguageModelSession.Error.concurrentRequests:
       self.init(
         .concurrentRequests,
@@ -154,6 +184,9 @@ private protocol DetailValue {
   var detail: JSONValue { get }
 }
 extension String: DetailValue { fileprivate var detail: JSONValue { .string(self) } }
+extension [String]: DetailValue {
+  fileprivate var detail: JSONValue { .array(map(JSONValue.string)) }
+}
 extension Int: DetailValue { fileprivate var detail: JSONValue { .number(JSONNumber(self)) } }
 extension Double: DetailValue {
   fileprivate var detail: JSONValue { JSONNumber(self).map(JSONValue.number) ?? .null }

@@ -17,6 +17,13 @@ public protocol Generable: ConvertibleFromGeneratedContent, ConvertibleToGenerat
   static var generationSchema: GenerationSchema { get }
 }
 
+extension Generable {
+  /// The value as a snapshot of it has it.
+  public func asPartiallyGenerated() throws -> PartiallyGenerated {
+    try PartiallyGenerated(generatedContent)
+  }
+}
+
 extension ConvertibleToGeneratedContent {
   /// The value as JSON text.
   public var promptRepresentation: Prompt {
@@ -37,7 +44,7 @@ extension String: Generable {
   }
   public var generatedContent: GeneratedContent { GeneratedContent(.string(self)) }
   public static var generationSchema: GenerationSchema {
-    GenerationSchema(name: "String", type: "string")
+    GenerationSchema(name: "String", .plain(["type": "string"]))
   }
   public var promptRepresentation: Prompt { Prompt(components: [.text(self)]) }
   public var instructionsRepresentation: Instructions { Instructions(components: [.text(self)]) }
@@ -50,7 +57,7 @@ extension Bool: Generable {
   }
   public var generatedContent: GeneratedContent { GeneratedContent(.bool(self)) }
   public static var generationSchema: GenerationSchema {
-    GenerationSchema(name: "Bool", type: "boolean")
+    GenerationSchema(name: "Bool", .plain(["type": "boolean"]))
   }
 }
 
@@ -61,7 +68,7 @@ extension Int: Generable {
   }
   public var generatedContent: GeneratedContent { GeneratedContent(.number(JSONNumber(self))) }
   public static var generationSchema: GenerationSchema {
-    GenerationSchema(name: "Int", type: "integer")
+    GenerationSchema(name: "Int", .plain(["type": "integer"]))
   }
 }
 
@@ -74,7 +81,26 @@ extension Double: Generable {
     GeneratedContent(kind: .number(self))
   }
   public static var generationSchema: GenerationSchema {
-    GenerationSchema(name: "Double", type: "number")
+    GenerationSchema(name: "Double", .plain(["type": "number"]))
+  }
+}
+
+extension Float: Generable {
+  public init(_ content: GeneratedContent) throws { self = Float(try Double(content)) }
+  public var generatedContent: GeneratedContent { Double(self).generatedContent }
+  public static var generationSchema: GenerationSchema {
+    GenerationSchema(name: "Float", .plain(["type": "number"]))
+  }
+}
+
+/// The type of which there is no value: its schema allows none.
+extension Never: Generable {
+  public init(_ content: GeneratedContent) throws {
+    throw content.mismatch("no value is of the type Never")
+  }
+  public var generatedContent: GeneratedContent { switch self {} }
+  public static var generationSchema: GenerationSchema {
+    GenerationSchema(name: "Never", .plain(false))
   }
 }
 
@@ -82,7 +108,9 @@ extension GeneratedContent: Generable {
   public init(_ content: GeneratedContent) throws { self = content }
   public var generatedContent: GeneratedContent { self }
   /// Any JSON value.
-  public static var generationSchema: GenerationSchema { GenerationSchema(name: "Any", type: nil) }
+  public static var generationSchema: GenerationSchema {
+    GenerationSchema(name: "Any", .plain([:]))
+  }
 }
 
 extension Array: PromptRepresentable where Element: PromptRepresentable {
@@ -105,5 +133,37 @@ extension Array: ConvertibleFromGeneratedContent where Element: ConvertibleFromG
       throw content.mismatch("it is no array")
     }
     self = try elements.map { try Element(GeneratedContent($0, isComplete: content.isComplete)) }
+  }
+}
+
+extension Array: Generable where Element: Generable {
+  public typealias PartiallyGenerated = [Element.PartiallyGenerated]
+  public static var generationSchema: GenerationSchema {
+    GenerationSchema(
+      name: "Array<\(Element.generationSchema.name)>",
+      .array(.type { Element.generationSchema }))
+  }
+}
+
+extension Optional where Wrapped: Generable {
+  public typealias PartiallyGenerated = Wrapped.PartiallyGenerated
+}
+
+extension Optional: PromptRepresentable where Wrapped: ConvertibleToGeneratedContent {
+  public var promptRepresentation: Prompt {
+    return map(\.promptRepresentation) ?? Prompt(components: [])
+  }
+}
+
+extension Optional: InstructionsRepresentable where Wrapped: ConvertibleToGeneratedContent {
+  public var instructionsRepresentation: Instructions {
+    return map(\.instructionsRepresentation) ?? Instructions(components: [])
+  }
+}
+
+extension Optional: ConvertibleToGeneratedContent where Wrapped: ConvertibleToGeneratedContent {
+  /// nil is null.
+  public var generatedContent: GeneratedContent {
+    map(\.generatedContent) ?? GeneratedContent(.null)
   }
 }

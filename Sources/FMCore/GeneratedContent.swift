@@ -22,15 +22,55 @@ public struct GeneratedContent: Sendable {
     self.id = id
   }
 
+  /// JSON text; one that is cut off gives what is certain of it, with `isComplete` false.
+  ///
   /// - Throws: `ParsingError` for a text that is no JSON.
   public init(json text: String) throws {
     do {
       self.init(try JSONValue(parsing: text))
     } catch {
+      // Only what ends too early can be unfinished.
+      if error.offset == text.utf8.count,
+        let unfinished = GeneratedContent(unfinishedJSON: text)
+      {
+        self = unfinished
+        return
+      }
       throw ParsingError(
         rawContent: text, underlyingError: error,
         debugDescription: "The text is no JSON: \(error.message) at byte \(error.offset).")
     }
+  }
+
+  /// An object with those properties, in that order; the last of a name counts.
+  public init(
+    properties: KeyValuePairs<String, any ConvertibleToGeneratedContent>, id: GenerationID? = nil
+  ) {
+    self.init(
+      properties: properties.map { ($0.key, $0.value) }, id: id,
+      uniquingKeysWith: { _, new in new })
+  }
+
+  public init<Properties: Sequence>(
+    properties: Properties, id: GenerationID? = nil,
+    uniquingKeysWith combine: (GeneratedContent, GeneratedContent) throws ->
+      some ConvertibleToGeneratedContent
+  ) rethrows where Properties.Element == (String, any ConvertibleToGeneratedContent) {
+    var object = JSONObject()
+    for (name, value) in properties {
+      var content = value.generatedContent
+      if let old = object[name] {
+        content = try combine(GeneratedContent(old), content).generatedContent
+      }
+      object[name] = content.json
+    }
+    self.init(.object(object), id: id)
+  }
+
+  /// An array.
+  public init<Elements: Sequence>(elements: Elements, id: GenerationID? = nil)
+  where Elements.Element == any ConvertibleToGeneratedContent {
+    self.init(.array(elements.map(\.generatedContent.json)), id: id)
   }
 
   public init(kind: Kind, id: GenerationID? = nil) {

@@ -15,6 +15,7 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
   public enum EventKind: Sendable, Hashable {
     case response
     case reasoning
+    case toolCalls
   }
 
   /// Something that happened to the response entry.
@@ -28,14 +29,48 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
   public struct ReasoningEvent: Event {
     public var kind: EventKind { .reasoning }
     public var entryID: String?
-    public var action: Action
+    public var action: ReasoningAction
   }
+
+  /// Something that happened to the entry of tool calls.
+  public struct ToolCallsEvent: Event {
+    public var kind: EventKind { .toolCalls }
+    public var entryID: String?
+    public var action: ToolCallsAction
+  }
+
+  public typealias Metadata = [String: any ConvertibleToGeneratedContent & Sendable]
 
   public enum Action: Sendable {
     case appendText(String, segmentID: String? = nil, tokenCount: Int)
     case replaceTextSegment(String, segmentID: String? = nil, tokenCount: Int)
-    case updateMetadata([String: any ConvertibleToGeneratedContent & Sendable])
+    /// Never replaces one, even of the same id: remove that first.
+    case addAttachmentSegment(Transcript.AttachmentSegment)
+    case removeAttachmentSegment(id: String)
+    case updateMetadata(Metadata)
     case updateUsage(input: Usage.Input, output: Usage.Output)
+  }
+
+  public enum ReasoningAction: Sendable {
+    case appendText(String, segmentID: String? = nil, tokenCount: Int)
+    case replaceTextSegment(String, segmentID: String? = nil, tokenCount: Int)
+    case updateSignature([UInt8], tokenCount: Int)
+    case updateMetadata(Metadata)
+    case updateUsage(input: Usage.Input, output: Usage.Output)
+  }
+
+  public enum ToolCallsAction: Sendable {
+    /// Every event of a call repeats its id and the tool's name.
+    case toolCall(id: String, name: String, action: ToolCallAction)
+    case removeToolCall(id: String)
+    case updateMetadata(Metadata)
+    case updateUsage(input: Usage.Input, output: Usage.Output)
+  }
+
+  public enum ToolCallAction: Sendable {
+    /// More of the arguments' JSON text; an empty piece opens a call.
+    case appendArguments(String, tokenCount: Int)
+    case updateMetadata(Metadata)
   }
 
   private let state: ChannelState
@@ -88,7 +123,16 @@ where Self == LanguageModelExecutorGenerationChannel.ResponseEvent {
 extension LanguageModelExecutorGenerationChannel.Event
 where Self == LanguageModelExecutorGenerationChannel.ReasoningEvent {
   public static func reasoning(
-    entryID: String? = nil, action: LanguageModelExecutorGenerationChannel.Action
+    entryID: String? = nil, action: LanguageModelExecutorGenerationChannel.ReasoningAction
+  ) -> Self {
+    Self(entryID: entryID, action: action)
+  }
+}
+
+extension LanguageModelExecutorGenerationChannel.Event
+where Self == LanguageModelExecutorGenerationChannel.ToolCallsEvent {
+  public static func toolCalls(
+    entryID: String? = nil, action: LanguageModelExecutorGenerationChannel.ToolCallsAction
   ) -> Self {
     Self(entryID: entryID, action: action)
   }

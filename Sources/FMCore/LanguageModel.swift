@@ -11,11 +11,22 @@ public protocol LanguageModel: Sendable {
   var imagePolicy: ImagePolicy { get }
   /// Tokens of context one request has; nil = unknown.
   var contextTokenLimit: Int? { get async }
+  /// `capabilities` as far as they are known after asking whatever runs the model; may start it.
+  /// - Throws: what a request would throw that cannot reach it.
+  var confirmedCapabilities: LanguageModelCapabilities { get async throws }
+  /// Counts the tokens of a request's input; nil where only an estimate is to be had.
+  func exactTokenCount(
+    of request: LanguageModelExecutorGenerationRequest
+  ) async throws -> Int?
 }
 
 extension LanguageModel {
   public var imagePolicy: ImagePolicy { .default }
   public var contextTokenLimit: Int? { get async { nil } }
+  public var confirmedCapabilities: LanguageModelCapabilities { get async throws { capabilities } }
+  public func exactTokenCount(
+    of request: LanguageModelExecutorGenerationRequest
+  ) async throws -> Int? { nil }
 }
 
 /// Sends a request to where the model runs and streams the answer into a channel.
@@ -24,12 +35,20 @@ public protocol LanguageModelExecutor: Sendable {
   associatedtype Model: LanguageModel
   init(configuration: Configuration) throws
 
+  /// Makes a request with that transcript faster that comes soon. Does nothing unless implemented;
+  /// never fails.
+  nonisolated(nonsending) func prewarm(model: Model, transcript: Transcript) async
+
   /// Returns or throws when the answer is over; the channel ends with it. Events are deltas; usage
   /// and metadata are totals that replace the ones before.
   nonisolated(nonsending) func respond(
     to request: LanguageModelExecutorGenerationRequest, model: Model,
     streamingInto channel: LanguageModelExecutorGenerationChannel
   ) async throws
+}
+
+extension LanguageModelExecutor {
+  public nonisolated(nonsending) func prewarm(model: Model, transcript: Transcript) async {}
 }
 
 /// What a model can do. A request that needs more is refused before anything is sent.
@@ -40,6 +59,8 @@ public struct LanguageModelCapabilities: Sendable, Equatable {
     self.capabilities = Set(capabilities)
   }
 
+  mutating func remove(_ capability: Capability) { capabilities.remove(capability) }
+
   public func contains(_ capability: Capability) -> Bool {
     capabilities.contains(capability)
   }
@@ -48,6 +69,9 @@ public struct LanguageModelCapabilities: Sendable, Equatable {
     public let name: String
     public static let vision = Capability(name: "vision")
     public static let guidedGeneration = Capability(name: "guidedGeneration")
+    /// Without it a session lets the model choose its calls by guided generation.
+    public static let toolCalling = Capability(name: "toolCalling")
+    public static let reasoning = Capability(name: "reasoning")
   }
 }
 
@@ -56,16 +80,20 @@ public struct LanguageModelExecutorGenerationRequest: Sendable {
   public var requestID: String
   /// Everything said so far; the last entry is the prompt to answer.
   public var transcript: Transcript
+  /// The tools that the model may call in this turn.
+  public var enabledToolDefinitions: [Transcript.ToolDefinition]
   /// What the answer must be valid by; nil = text.
   public var schema: GenerationSchema?
   public var generationOptions: GenerationOptions
 
   public init(
-    requestID: String = makeUUID(), transcript: Transcript, schema: GenerationSchema? = nil,
+    requestID: String = makeUUID(), transcript: Transcript,
+    enabledTools: [Transcript.ToolDefinition] = [], schema: GenerationSchema? = nil,
     generationOptions: GenerationOptions = GenerationOptions()
   ) {
     self.requestID = requestID
     self.transcript = transcript
+    enabledToolDefinitions = enabledTools
     self.schema = schema
     self.generationOptions = generationOptions
   }

@@ -8,6 +8,9 @@ import Synchronization
 public final class LanguageModelSession: Sendable {
   public enum Error: Swift.Error, Hashable, Sendable {
     case concurrentRequests
+    /// The transcript was set while a request ran: it stays as it was set, and the request's turn is
+    /// not in it.
+    case transcriptMutationWhileResponding
   }
 
   private struct State {
@@ -15,18 +18,43 @@ public final class LanguageModelSession: Sendable {
     var isResponding = false
     var usage = Usage()
     var last: CompletedResponse?
+    /// The transcript was set while the present request runs.
+    var wasMutated = false
+    var errorHandling: TranscriptErrorHandlingPolicy?
+    var toolPolicy = ToolPolicy()
+    var historyTransform: HistoryTransform?
+    /// Sent in place of the transcript by the next request.
+    var nextHistory: Transcript?
   }
 
   private let runner: ModelRunner
+  private let tools: [AnyTool]
+  /// What is wrong with the tools; thrown by the requests, as an initialiser does not throw.
+  private let toolFailure: ToolDefinitionError?
   private let state: Mutex<State>
 
-  public init(model: some LanguageModel = SystemLanguageModel.default, transcript: Transcript) {
+  /// Goes on with a conversation. Its tools are not in the transcript, only what the model was told
+  /// of them: they are given again, and the transcript then tells of these.
+  public init(
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
+    transcript: Transcript
+  ) {
     runner = ModelRunner(model)
+    self.tools = tools.map { AnyTool($0) }
+    do {
+      try tools.validate()
+      toolFailure = nil
+    } catch {
+      toolFailure = error
+    }
+    var transcript = transcript
+    transcript.tell(of: self.tools.map(\.definition))
     state = Mutex(State(transcript: transcript))
   }
 
   public convenience init(
-    model: some LanguageModel = SystemLanguageModel.default, instructions: Instructions? = nil
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
+    instructions: Instructions? = nil
   ) {
     let entries: [Transcript.Entry] =
       if let instructions, !instructions.components.isEmpty {
@@ -34,26 +62,76 @@ public final class LanguageModelSession: Sendable {
       } else {
         []
       }
-    self.init(model: model, transcript: Transcript(entries: entries))
+    self.init(model: model, tools: tools, transcript: Transcript(entries: entries))
   }
 
   @_disfavoredOverload
   public convenience init(
-    model: some LanguageModel = SystemLanguageModel.default, instructions: String? = nil
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
+    instructions: String? = nil
   ) {
     self.init(
-      model: model,
+      model: model, tools: tools,
       instructions: instructions.flatMap { $0.isEmpty ? nil : Instructions($0) })
   }
 
   public convenience init<Failure: Swift.Error>(
-    model: some LanguageModel = SystemLanguageModel.default,
+    model: some LanguageModel = SystemLanguageModel.default, tools: [any Tool] = [],
     @InstructionsBuilder instructions: () throws(Failure) -> Instructions
   ) throws(Failure) {
-    self.init(model: model, instructions: try instructions())
+    self.init(model: model, tools: tools, instructions: try instructions())
   }
 
-  public var transcript: Transcript { state.withLock(\.transcript) }
+  /// What was said so far. Set while a request runs, it stays as it was set, and the request throws
+  /// `Error.transcriptMutationWhileResponding`.
+  public var transcript: Transcript {
+    get { state.withLock(\.transcript) }
+    set {
+      state.withLock { state in
+        state.transcript = newValue
+        state.wasMutated = true
+      }
+    }
+  }
+
+  /// What a failed or cancelled request leaves in the transcript; nil = nothing.
+  public var transcriptErrorHandlingPolicy: TranscriptErrorHandlingPolicy? {
+    get { state.withLock(\.errorHandling) }
+    set { state.withLock { $0.errorHandling = newValue } }
+  }
+
+  public var toolPolicy: ToolPolicy {
+    get { state.withLock(\.toolPolicy) }
+    set { state.withLock { $0.toolPolicy = newValue } }
+  }
+
+  /// Shapes what the model sees of the conversation; the transcript itself is left alone.
+  public var historyTransform: HistoryTransform? {
+    get { state.withLock(\.historyTransform) }
+    set { state.withLock { $0.historyTransform = newValue } }
+  }
+
+  /// What the next request sends in place of the transcript; nil = the transcript.
+  package var nextHistory: Transcript? {
+    get { state.withLock(\.nextHistory) }
+    set { state.withLock { $0.nextHistory = newValue } }
+  }
+
+  /// Gets the model ready for a request that comes soon, in the background: starts an engine, opens
+  /// a connection, and lets the model read what is sent anyway. Returns at once and never fails.
+  public func prewarm(promptPrefix: Prompt? = nil) {
+    Task { await warmUp(promptPrefix: promptPrefix) }
+  }
+
+  package nonisolated(nonsending) func warmUp(promptPrefix: Prompt?) async {
+    var transcript = transcript
+    if let promptPrefix, (try? promptPrefix.validate()) != nil {
+      transcript.entries.append(
+        .prompt(Transcript.Prompt(segments: .init(promptPrefix.components))))
+    }
+    await runner.prewarm(transcript)
+  }
+
   public var isResponding: Bool { state.withLock(\.isResponding) }
   /// Tokens of all completed requests.
   public var usage: Usage { state.withLock(\.usage) }
@@ -86,49 +164,12 @@ extension LanguageModelSession {
     try await respond(to: try prompt(), options: options)
   }
 
-  /// An answer that is JSON valid by the schema, checked here whatever the server claims; a
-  /// mismatch throws `GeneratedContent.ParsingError`.
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    to prompt: Prompt, schema: GenerationSchema, options: GenerationOptions = GenerationOptions()
-  ) async throws -> Response<GeneratedContent> {
-    try await complete(Request(prompt: prompt, schema: schema, options: options)).contentResponse()
-  }
-
-  @_disfavoredOverload
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    to prompt: String, schema: GenerationSchema, options: GenerationOptions = GenerationOptions()
-  ) async throws -> Response<GeneratedContent> {
-    try await respond(to: Prompt(prompt), schema: schema, options: options)
-  }
-
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    schema: GenerationSchema, options: GenerationOptions = GenerationOptions(),
-    @PromptBuilder prompt: () throws -> Prompt
-  ) async throws -> Response<GeneratedContent> {
-    try await respond(to: try prompt(), schema: schema, options: options)
-  }
-
   public func streamResponse(
     to prompt: Prompt, options: GenerationOptions = GenerationOptions()
   ) -> ResponseStream<String> {
     let request = Request(prompt: prompt, schema: nil, options: options)
     return ResponseStream(
-      start: { [self] in
-        StreamDriver { onSnapshot in
-          do {
-            let reservation = try self.reserve()
-            let text = Mutex("")
-            return await self.perform(request, reservation) { update in
-              onSnapshot(text.withLock { $0.apply(update) })
-            }.result
-          } catch {
-            return .failure(error)
-          }
-        }
-      },
+      start: { [self] in drive(request) },
       snapshot: {
         .init(content: $0, rawContent: GeneratedContent(.string($0), isComplete: false))
       },
@@ -148,7 +189,22 @@ extension LanguageModelSession {
     streamResponse(to: try prompt(), options: options)
   }
 
-  private nonisolated(nonsending) func complete(_ request: Request) async throws
+  /// Starts a request whose answer is read as it grows.
+  func drive(_ request: Request) -> StreamDriver {
+    StreamDriver { onSnapshot in
+      do {
+        let reservation = try self.reserve()
+        let text = Mutex("")
+        return await self.perform(request, reservation) { update in
+          onSnapshot(text.withLock { $0.apply(update) })
+        }.result
+      } catch {
+        return .failure(error)
+      }
+    }
+  }
+
+  nonisolated(nonsending) func complete(_ request: Request) async throws
     -> CompletedResponse
   {
     try await perform(request, try reserve()).result.get()
@@ -203,11 +259,18 @@ extension LanguageModelSession {
     package var prompt: Prompt
     package var schema: GenerationSchema?
     package var options: GenerationOptions
+    package var contextOptions: ContextOptions
+    /// Of the guided answer and all its snapshots.
+    let contentID = GenerationID()
 
-    package init(prompt: Prompt, schema: GenerationSchema?, options: GenerationOptions) {
+    package init(
+      prompt: Prompt, schema: GenerationSchema?, options: GenerationOptions,
+      contextOptions: ContextOptions = ContextOptions()
+    ) {
       self.prompt = prompt
       self.schema = schema
       self.options = options
+      self.contextOptions = contextOptions
     }
   }
 
@@ -243,139 +306,61 @@ extension LanguageModelSession {
   }
 
   /// Runs a request. The session is free again when this returns, and only a complete answer is in
-  /// the transcript. `onUpdate` is called in order, on the
-  /// thread that the answer comes on, which it must not hold up.
+  /// the transcript, unless `transcriptErrorHandlingPolicy` asks for more. `onUpdate` is called in
+  /// order, on the thread that the answer comes on, which it must not hold up.
   package nonisolated(nonsending) func perform(
     _ request: Request, _ reservation: Reservation,
     onUpdate: (@Sendable (TextUpdate) -> Void)? = nil
   ) async -> Outcome {
-    // Written by the thread that the events come on.
-    let gathered = Mutex((assembler: Assembler(), firstTextSeconds: Double?.none))
-    let started = MonotonicTime.now()
     let result: Result<CompletedResponse, any Swift.Error>
+    var partialText = ""
     do {
       try request.prompt.validate()
-      let entry = Transcript.Entry.prompt(
-        Transcript.Prompt(
-          segments: .init(request.prompt.components), options: request.options,
-          responseFormat: request.schema.map(Transcript.ResponseFormat.init)))
-      var transcript = self.transcript
-      transcript.entries.append(entry)
-      try validate(transcript, schema: request.schema)
-      try await runner.respond(
-        to: LanguageModelExecutorGenerationRequest(
-          transcript: transcript, schema: request.schema, generationOptions: request.options)
-      ) { event in
-        gathered.withLock { gathered in
-          guard let update = gathered.assembler.take(event) else { return }
-          gathered.firstTextSeconds = gathered.firstTextSeconds ?? started.secondsUntilNow
-          onUpdate?(update)
-        }
+      try toolFailure.map { throw $0 }
+      let (history, policy) = try historyToSend()
+      var turn = Turn(
+        request, after: history, runner: runner, tools: tools, policy: policy, onUpdate: onUpdate)
+      do {
+        let completed = try await turn.run()
+        try commit(completed)
+        result = .success(completed)
+      } catch {
+        partialText = turn.partialText
+        keepPartial(turn.partialEntries)
+        throw error
       }
-      let (assembler, firstTextSeconds) = gathered.withLock { $0 }
-      let completed = try assembler.completed(
-        prompt: entry, schema: request.schema,
-        timing: ResponseTiming(
-          firstTextSeconds: firstTextSeconds, totalSeconds: started.secondsUntilNow))
-      state.withLock { state in
-        state.transcript.entries += completed.entries
-        state.usage += completed.usage
-        state.last = completed
-      }
-      result = .success(completed)
     } catch {
       result = .failure(error)
     }
     reservation.end()
-    return Outcome(result: result, partialText: gathered.withLock(\.assembler.text))
+    return Outcome(result: result, partialText: partialText)
   }
 
-  private func validate(_ transcript: Transcript, schema: GenerationSchema?) throws {
-    for case .instructions(let instructions) in transcript {
-      for case .attachment(let segment) in instructions.segments {
-        guard case .image(let image) = segment.content else { continue }
-        if let label = segment.label { try validateLabel(label) }
-        _ = try image.content.source.get()
-      }
+  private func historyToSend() throws -> ([Transcript.Entry], ToolPolicy) {
+    let (entries, transform, once, policy) = state.withLock { state in
+      defer { state.nextHistory = nil }
+      state.wasMutated = false
+      return (
+        state.transcript.entries, state.historyTransform, state.nextHistory, state.toolPolicy
+      )
     }
-    func require(_ capability: LanguageModelCapabilities.Capability, _ what: String) throws {
-      guard runner.capabilities().contains(capability) else {
-        throw LanguageModelError.unsupportedCapability(
-          .init(
-            capability: capability,
-            debugDescription: "This model takes no \(what); nothing was sent."
-              + " Use a model with the capability \(quoted(capability.name))."))
-      }
-    }
-    if transcript.contains(where: \.segments.holdsImages) { try require(.vision, "pictures") }
-    if schema != nil { try require(.guidedGeneration, "schemas for its answers") }
+    if let once { return (once.entries, policy) }
+    return (try transform?.transform(entries) ?? entries, policy)
   }
-}
 
-/// Gathers an executor's events into a response.
-private struct Assembler {
-  typealias Channel = LanguageModelExecutorGenerationChannel
-
-  var text = ""
-  var usage = Usage()
-  var metadata: [String: GeneratedContent] = [:]
-
-  /// The change of the answer's text, if the event makes one.
-  mutating func take(_ event: any Channel.Event) -> TextUpdate? {
-    switch event {
-    case let event as Channel.ResponseEvent: take(event.action)
-    // Reasoning is kept out of the answer; its usage and metadata belong to the response too.
-    case let event as Channel.ReasoningEvent:
-      switch event.action {
-      case .appendText, .replaceTextSegment: nil
-      case .updateMetadata, .updateUsage: take(event.action)
-      }
-    default: nil
+  private func commit(_ completed: CompletedResponse) throws {
+    try state.withLock { state in
+      guard !state.wasMutated else { throw Error.transcriptMutationWhileResponding }
+      state.transcript.entries += completed.entries
+      state.usage += completed.usage
+      state.last = completed
     }
   }
 
-  private mutating func take(_ action: Channel.Action) -> TextUpdate? {
-    switch action {
-    case .appendText(let more, _, _):
-      guard !more.isEmpty else { return nil }
-      text += more
-      return .appended(more)
-    case .replaceTextSegment(let whole, _, _):
-      text = whole
-      return .replaced(whole)
-    case .updateMetadata(let values):
-      metadata = values.mapValues(\.generatedContent)
-      return nil
-    case .updateUsage(let input, let output):
-      usage = Usage(input: input, output: output)
-      return nil
+  private func keepPartial(_ entries: [Transcript.Entry]) {
+    state.withLock { state in
+      guard state.errorHandling == .preserveTranscript, !state.wasMutated else { return }
+      state.transcript.entries += entries
     }
-  }
-
-  func completed(
-    prompt: Transcript.Entry, schema: GenerationSchema?, timing: ResponseTiming
-  ) throws -> CompletedResponse {
-    var content: GeneratedContent?
-    var segment = Transcript.Segment.text(Transcript.TextSegment(content: text))
-    if let schema {
-      let parsed = try GeneratedContent(json: text)
-      do {
-        try schema.validate(parsed.jsonValue)
-      } catch {
-        throw GeneratedContent.ParsingError(
-          rawContent: text, underlyingError: error,
-          debugDescription: "The answer is not valid by the schema at \(error.path):"
-            + " \(error.reason). The answer was \(shortened(text, to: 200))")
-      }
-      let generated = GeneratedContent(parsed.jsonValue, id: GenerationID())
-      content = generated
-      segment = .structure(
-        Transcript.StructuredSegment(schemaName: schema.name, content: generated))
-    }
-    var response = Transcript.Response(segments: [segment])
-    response.metadata = metadata
-    return CompletedResponse(
-      text: text, content: content, usage: usage, metadata: metadata, timing: timing,
-      entries: [prompt, .response(response)])
   }
 }

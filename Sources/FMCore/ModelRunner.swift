@@ -3,12 +3,18 @@ struct ModelRunner: Sendable {
   typealias Channel = LanguageModelExecutorGenerationChannel
 
   let capabilities: @Sendable () -> LanguageModelCapabilities
+  let confirmedCapabilities: @Sendable () async throws -> LanguageModelCapabilities
+  let prewarm: @Sendable (Transcript) async -> Void
   private let run: @Sendable (LanguageModelExecutorGenerationRequest, Channel) async throws -> Void
 
   init<Model: LanguageModel>(_ model: Model) {
     capabilities = { model.capabilities }
+    confirmedCapabilities = { try await model.confirmedCapabilities }
     // A session's initialiser does not throw; an executor that cannot be made fails the requests.
     let executor = Result { try Model.Executor(configuration: model.executorConfiguration) }
+    prewarm = { transcript in
+      try? await executor.get().prewarm(model: model, transcript: transcript)
+    }
     run = { request, channel in
       try await executor.get().respond(to: request, model: model, streamingInto: channel)
     }

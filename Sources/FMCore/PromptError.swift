@@ -65,3 +65,8 @@ package func validateLabel(_ label: String) throws(PromptError) {
   let isPlain = label.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   guard !label.isEmpty, isPlain else { throw PromptError.invalidLabel(label) }
 }
+
+/// At most that many characters of a text, for messages.
+package func shortened(_ text: String, to limit: Int = 80) -> String {
+  text.count <= limit ? text : text.prefix(limit) + "…"
+}

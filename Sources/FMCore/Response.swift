@@ -23,6 +23,15 @@ public struct ResponseTiming: Sendable, Equatable {
 
 extension Response: Sendable where Content: Sendable {}
 
+extension Response {
+  /// The same response with its content read as another type.
+  func replacingContent<Other: Generable>(_ content: Other) -> Response<Other> {
+    Response<Other>(
+      content: content, rawContent: rawContent, transcriptEntries: transcriptEntries, usage: usage,
+      metadata: metadata, timing: timing)
+  }
+}
+
 /// An answer as it grows. The request starts when the sequence is first iterated.
 ///
 /// Snapshots are cumulative: each holds the whole answer so far. A reader slower than the model
@@ -37,7 +46,8 @@ where Content: Sendable, Content.PartiallyGenerated: Sendable {
   }
 
   let start: @Sendable () -> StreamDriver
-  let snapshot: @Sendable (String) throws -> Snapshot
+  /// nil where the text does not make a snapshot yet.
+  let snapshot: @Sendable (String) throws -> Snapshot?
   let response: @Sendable (CompletedResponse) throws -> Response<Content>
 
   public struct AsyncIterator: AsyncIteratorProtocol {
@@ -47,7 +57,10 @@ where Content: Sendable, Content.PartiallyGenerated: Sendable {
     public mutating func next() async throws -> Snapshot? {
       let driver = self.driver ?? stream.start()
       self.driver = driver
-      return try await driver.next().map(stream.snapshot)
+      while let text = try await driver.next() {
+        if let snapshot = try stream.snapshot(text) { return snapshot }
+      }
+      return nil
     }
   }
 

@@ -30,6 +30,7 @@ package enum StatusCode: Int32, Sendable, CaseIterable {
   case invalidLabel = 122
   case emptyPrompt = 123
   case invalidOrientation = 124
+  case unknownLabel = 125
 
   case connect = 140
   case tls = 141
@@ -47,6 +48,8 @@ package enum StatusCode: Int32, Sendable, CaseIterable {
   case engineFailed = 162
   case engineDied = 163
   case emptyResponse = 164
+  case toolCall = 165
+  case toolRoundLimit = 166
   case usedAfterFork = 170
   case shutDown = 171
 

@@ -98,9 +98,9 @@ public final class SystemLanguageModel: LanguageModel {
   public var capabilities: LanguageModelCapabilities {
     switch backend {
     case .engine(let configuration) where configuration.projectorPath == nil:
-      LanguageModelCapabilities([.guidedGeneration])
+      LanguageModelCapabilities([.guidedGeneration, .toolCalling])
     case .engine, .server, .unavailable:
-      LanguageModelCapabilities([.vision, .guidedGeneration])
+      LanguageModelCapabilities([.vision, .guidedGeneration, .toolCalling])
     }
   }
 
@@ -110,6 +110,43 @@ public final class SystemLanguageModel: LanguageModel {
       case .server(let chat): await ChatCompletionsLanguageModel(chat).contextTokenLimit
       case .engine(let configuration): configuration.contextSize
       case .unavailable: nil
+      }
+    }
+  }
+
+  public var confirmedCapabilities: LanguageModelCapabilities {
+    get async throws {
+      try await withServer { [capabilities] chat in await chat.confirm(capabilities) }
+    }
+  }
+
+  public func exactTokenCount(
+    of request: LanguageModelExecutorGenerationRequest
+  ) async throws -> Int? {
+    try await withServer { try await ChatTokenCounter(configuration: $0).count(request) }
+  }
+
+  /// Runs `body` with the server that answers for this model; starts the engine where it is one.
+  package nonisolated(nonsending) func withServer<Result: Sendable>(
+    _ body: @Sendable (ChatConfiguration) async throws -> Result
+  ) async throws -> Result {
+    switch backend {
+    case .unavailable(let message):
+      throw Error.assetsUnavailable(.init(debugDescription: message))
+    case .server(var chat):
+      if chat.model.isEmpty {
+        chat.model = try await ChatCompletionsClient(endpoint: chat.endpoint).firstModelID()
+      }
+      return try await body(chat)
+    case .engine(let configuration):
+      return try await Engine.shared(configuration).withEndpoint { endpoint in
+        var chat = ChatConfiguration(endpoint: endpoint, model: configuration.modelName)
+        chat.supportsImages = configuration.projectorPath != nil
+        chat.contextSize = configuration.contextSize
+        chat.server = .llamaCpp
+        // The engine is new enough; older servers of its kind refuse them inside of arrays.
+        chat.patterns = .anchored
+        return try await body(chat)
       }
     }
   }
@@ -130,23 +167,15 @@ public final class SystemLanguageModel: LanguageModel {
       to request: LanguageModelExecutorGenerationRequest, model: SystemLanguageModel,
       streamingInto channel: LanguageModelExecutorGenerationChannel
     ) async throws {
-      switch model.backend {
-      case .unavailable(let message):
-        throw Error.assetsUnavailable(.init(debugDescription: message))
-      case .server(var chat):
-        if chat.model.isEmpty {
-          chat.model = try await ChatCompletionsClient(endpoint: chat.endpoint).firstModelID()
-        }
+      try await model.withServer { chat in
         try await ChatExchange(configuration: chat).respond(to: request, streamingInto: channel)
-      case .engine(let configuration):
-        try await Engine.shared(configuration).withEndpoint { endpoint in
-          var chat = ChatConfiguration(endpoint: endpoint, model: configuration.modelName)
-          chat.supportsImages = configuration.projectorPath != nil
-          chat.contextSize = configuration.contextSize
-          chat.server = .llamaCpp
-          try await ChatExchange(configuration: chat).respond(to: request, streamingInto: channel)
-        }
       }
+    }
+
+    public nonisolated(nonsending) func prewarm(
+      model: SystemLanguageModel, transcript: Transcript
+    ) async {
+      try? await model.withServer { await ChatExchange(configuration: $0).prewarm(transcript) }
     }
   }
 }

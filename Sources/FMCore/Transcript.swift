@@ -1,8 +1,13 @@
 import FMImaging
+import FMWire
 
 /// What was said in a session, in order.
-public struct Transcript: Sendable, Equatable {
+///
+/// Read from and written as JSON by `init(json:)` and `jsonText`.
+public struct Transcript: Sendable {
   package var entries: [Entry]
+  /// What the JSON it was read from says around its entries.
+  var envelope = TranscriptEnvelope()
 
   public init(entries: some Sequence<Entry> = []) {
     self.entries = Array(entries)
@@ -11,13 +16,19 @@ public struct Transcript: Sendable, Equatable {
   public enum Entry: Sendable, Equatable, Identifiable {
     case instructions(Instructions)
     case prompt(Prompt)
+    case toolCalls(ToolCalls)
+    case toolOutput(ToolOutput)
     case response(Response)
+    case reasoning(Reasoning)
 
     public var id: String {
       switch self {
       case .instructions(let entry): entry.id
       case .prompt(let entry): entry.id
+      case .toolCalls(let entry): entry.id
+      case .toolOutput(let entry): entry.id
       case .response(let entry): entry.id
+      case .reasoning(let entry): entry.id
       }
     }
   }
@@ -39,6 +50,7 @@ public struct Transcript: Sendable, Equatable {
   public struct TextSegment: Sendable, Equatable, Identifiable {
     public var id: String
     public var content: String
+    var unknownMembers = JSONObject()
 
     public init(id: String = makeUUID(), content: String) {
       self.id = id
@@ -50,6 +62,7 @@ public struct Transcript: Sendable, Equatable {
     public var id: String
     public var schemaName: String
     public var content: GeneratedContent
+    var unknownMembers = JSONObject()
 
     public init(id: String = makeUUID(), schemaName: String, content: GeneratedContent) {
       self.id = id
@@ -62,6 +75,7 @@ public struct Transcript: Sendable, Equatable {
     public var id: String
     public var content: Attachment
     public var label: String?
+    var unknownMembers = JSONObject()
 
     public init(id: String = makeUUID(), content: Attachment, label: String? = nil) {
       self.id = id
@@ -77,6 +91,17 @@ public struct Transcript: Sendable, Equatable {
   /// A picture of the transcript: its compressed bytes as they were attached.
   public struct ImageAttachment: Sendable, Equatable {
     let content: ImageAttachmentContent
+    /// As the JSON had it that it was read from: what could not be read then is written unchanged.
+    var encoded = JSONObject()
+
+    public static func == (left: ImageAttachment, right: ImageAttachment) -> Bool {
+      left.content == right.content
+    }
+
+    init(content: ImageAttachmentContent, encoded: JSONObject = JSONObject()) {
+      self.content = content
+      self.encoded = encoded
+    }
 
     /// The path that was given; nil for a picture that came as bytes.
     public var path: String? {
@@ -97,10 +122,16 @@ public struct Transcript: Sendable, Equatable {
   public struct Instructions: Sendable, Equatable, Identifiable {
     public var id: String
     public var segments: [Segment]
+    /// The tools that the model was told of.
+    public var toolDefinitions: [ToolDefinition]
+    var unknownMembers = JSONObject()
 
-    public init(id: String = makeUUID(), segments: [Segment]) {
+    public init(
+      id: String = makeUUID(), segments: [Segment], toolDefinitions: [ToolDefinition] = []
+    ) {
       self.id = id
       self.segments = segments
+      self.toolDefinitions = toolDefinitions
     }
   }
 
@@ -108,16 +139,22 @@ public struct Transcript: Sendable, Equatable {
     public var id: String
     public var segments: [Segment]
     public var options: GenerationOptions
+    public var contextOptions: ContextOptions
+    /// The options as the JSON had them that they were read from.
+    var encodedOptions = JSONObject()
+    var unknownMembers = JSONObject()
     public var responseFormat: ResponseFormat?
 
     public init(
       id: String = makeUUID(), segments: [Segment],
-      options: GenerationOptions = GenerationOptions(), responseFormat: ResponseFormat? = nil
+      options: GenerationOptions = GenerationOptions(), responseFormat: ResponseFormat? = nil,
+      contextOptions: ContextOptions = ContextOptions()
     ) {
       self.id = id
       self.segments = segments
       self.options = options
       self.responseFormat = responseFormat
+      self.contextOptions = contextOptions
     }
   }
 
@@ -134,6 +171,14 @@ public struct Transcript: Sendable, Equatable {
     public var id: String
     public var segments: [Segment]
     public internal(set) var metadata: [String: GeneratedContent]
+    /// What the model that answered is known by.
+    public var assetIDs: [String] = []
+    var unknownMembers = JSONObject()
+
+    public init(id: String = makeUUID(), assetIDs: [String], segments: [Segment]) {
+      self.init(id: id, segments: segments)
+      self.assetIDs = assetIDs
+    }
 
     public init(
       id: String = makeUUID(), metadata: [String: any ConvertibleToGeneratedContent] = [:],
@@ -143,6 +188,12 @@ public struct Transcript: Sendable, Equatable {
       self.metadata = metadata.mapValues(\.generatedContent)
       self.segments = segments
     }
+  }
+}
+
+extension Transcript: Equatable {
+  public static func == (left: Transcript, right: Transcript) -> Bool {
+    left.entries == right.entries
   }
 }
 

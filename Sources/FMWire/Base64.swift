@@ -1,5 +1,5 @@
 /// Base64 (RFC 4648 section 4, with padding) straight into a buffer.
-enum Base64 {
+package enum Base64 {
   /// Two characters for each 12-bit number, in the order they are written.
   private static let pairs: [UInt16] = {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

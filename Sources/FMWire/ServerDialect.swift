@@ -47,6 +47,8 @@ package struct ServerDialect: Sendable, Hashable {
   /// Where `pattern` may stand in a schema.
   package enum Patterns: Sendable, Hashable {
     case anywhere
+    /// Only between `^` and `$`.
+    case anchored
     /// Only between `^` and `$`, and only on the properties of the root.
     case anchoredAtTopLevel
     case nowhere

@@ -22,15 +22,18 @@ import Testing
     #expect(response.content == "a b")
     #expect(response.usage.input.reportedTotalTokenCount == 7)
     #expect(response.usage.input.reportedCachedTokenCount == nil)
-    #expect(response.transcriptEntries.count == 2)
+    #expect(response.transcriptEntries.count == 3)
     #expect(!session.isResponding)
 
     _ = try await session.respond(to: "Again")
     #expect(session.usage.totalTokenCount == 18)
     let second = try #require(model.requests.last)
     #expect(
-      second.transcript.map(\.text) == ["Be short.", "Hello", "a b", "Again"])
-    #expect(session.transcript.map(\.text) == ["Be short.", "Hello", "a b", "Again", "a b"])
+      second.transcript.map(\.text) == ["Be short.", "Hello", "hidden", "a b", "Again"])
+    #expect(
+      session.transcript.map(\.text) == [
+        "Be short.", "Hello", "hidden", "a b", "Again", "hidden", "a b",
+      ])
   }
 
   @Test func emptyInstructionsAreNone() async throws {

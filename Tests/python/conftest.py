@@ -87,6 +87,7 @@ class Live:
         "content",
         "queue",
         "image",
+        "tool",
     )
 
     def now(self) -> dict[str, int]:

@@ -47,7 +47,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> fm.SystemLanguageModel:
     monkeypatch.setenv("OPENFM_MMPROJ_PATH", str(ROOT / "models/shapes-mmproj-f16.gguf"))
     monkeypatch.setenv("OPENFM_SLOTS", "1")
     found = fm.SystemLanguageModel()
-    assert found.is_available() == (True, None), found.unavailable_explanation
+    assert found.is_available() == (True, None), found.availability_message
     return found
 
 

@@ -20,6 +20,7 @@ EXPORTED = {
     "Attempt",
     "build_info",
     "debug_live_objects",
+    "install_as_apple_fm_sdk",
     "__version__",
     # Models
     "LanguageModel",
@@ -37,17 +38,27 @@ EXPORTED = {
     "SamplingModeType",
     "GeneratedContent",
     "GenerationID",
+    "generable",
+    "guide",
+    "Generable",
+    "ConvertibleFromGeneratedContent",
+    "ConvertibleToGeneratedContent",
+    "GenerationGuide",
+    "GuideType",
+    "GenerationSchema",
+    "Property",
+    "ImageReference",
     "Usage",
     "InputUsage",
     "OutputUsage",
     "Response",
     "ResponseMetadata",
     "SentImage",
-    # The wire
-    "RequestRecord",
-    "record_requests",
-    "set_request_log",
-    "take_request_log",
+    "Tool",
+    "Transcript",
+    "TokenCount",
+    "Capabilities",
+    "History",
     # Prompts
     "Attachment",
     "ImageAttachment",
@@ -76,8 +87,11 @@ FoundationModelsError
     ConcurrentRequestsError
     RefusalError
     InvalidGenerationSchemaError
+      GenerableDecoratorError
+    ImageReferenceError
     UnsupportedCapabilityError
     EmptyResponseError
+    ToolRoundLimitError
     EngineError
       EngineNotStartedError
       EngineFailedError
@@ -211,6 +225,7 @@ def test_the_prototypes_are_those_of_the_headers() -> None:
         for parameter, kind in zip(parameters, arguments, strict=True):
             pointer = "*" in parameter or "Ref " in parameter
             assert pointer == (ctypes.sizeof(kind) == 8 and kind is not ctypes.c_uint64
+                               and kind is not ctypes.c_double
                                and kind is not ctypes.c_size_t), (name, parameter)  # fmt: skip
 
 

@@ -762,6 +762,8 @@ def test_a_closed_loop_drops_its_results(model: Models, live: Live) -> None:
 
 def test_loops_come_and_go_without_a_trace(model: Models, live: Live) -> None:
     session = fm.LanguageModelSession(model=model())
+    # The package's own loop, for those who cannot await, stays.
+    before = live.now()["queue"]
     for _ in range(20):
         asyncio.run(session.respond("Hello"))
-    assert live.settle({"queue": 0})["queue"] == 0
+    assert live.settle({"queue": before})["queue"] == before

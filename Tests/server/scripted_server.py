@@ -190,7 +190,8 @@ def words(count: int) -> list[str]:
 
 def count_tokens(body: Any) -> int:
     """This server's idea of a token: a word; 64 for a picture, 4 around a message."""
-    total = 0
+    tools = body.get("tools") if isinstance(body, dict) else None
+    total = len(json.dumps(tools).split()) if tools else 0
     for message in messages_of(body):
         total += 4
         for part in content_parts(message):
@@ -587,6 +588,60 @@ def refusal(body: Any, options: Options) -> Scenario:
     return sse(stream_steps(pieces, body, options))
 
 
+def tools(body: Any, options: Options) -> Scenario:
+    """Calls tools, then answers with a line for each thing they gave.
+
+    `calls`: a JSON list of {"name", "arguments", "id"}, made in the first `rounds` (default 1)
+    answers to a prompt; `say`: text before the calls. Asked to choose a tool by a schema (a request
+    of a client whose model has no tools), it chooses the calls one after the other.
+    """
+    calls = json.loads(options.get("calls", "[]"))
+    rounds = int(options.get("rounds", "1"))
+    messages = messages_of(body)
+    given = [part.get("text", "") for m in messages if m.get("role") == "tool"
+             for part in content_parts(m)]  # fmt: skip
+    told = [part["text"] for m in messages if m.get("role") == "user" for part in content_parts(m)
+            if "text" in part and part["text"].startswith("The tool ")]  # fmt: skip
+    schema = ((body or {}).get("response_format") or {}).get("json_schema") or {}
+    if schema.get("name") == "ToolChoice":
+        number = len(told)
+        choice = (
+            {
+                "tool": calls[number % len(calls)]["name"],
+                "arguments": calls[number % len(calls)]["arguments"],
+            }
+            if number < len(calls) * rounds
+            else {"tool": "no tool"}
+        )
+        return answer(json.dumps(choice), body, options)
+    done = sum(1 for m in messages if m.get("role") == "assistant" and m.get("tool_calls"))
+    if not (body or {}).get("tools") or done >= rounds or body.get("tool_choice") == "none":
+        if schema:
+            return echo(body, options)
+        return answer("\n".join(given or told) or "nothing", body, options)
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": options.get("say")}]
+    for index, call in enumerate(calls):
+        arguments = call["arguments"]
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+        function = {"name": call["name"], "arguments": text}
+        deltas.append(
+            {
+                "tool_calls": [
+                    {
+                        "index": index,
+                        "type": "function",
+                        "function": function,
+                        **({"id": call["id"]} if "id" in call else {}),
+                    }
+                ]
+            }  # fmt: skip
+        )
+    events = [chunk(delta) for delta in deltas] + [chunk({}, finish="tool_calls")]
+    usage = {**chunk({}, usage=usage_of(count_tokens(body), len(calls), options)), "choices": []}
+    steps: list[dict[str, Any]] = [{"event": event} for event in [*events, usage]]
+    return sse([*steps, {"text": "data: [DONE]\n\n"}])
+
+
 def content_parts_stream(body: Any, options: Options) -> Scenario:
     """Deltas whose content is a list of parts."""
     events = [
@@ -602,14 +657,6 @@ def plain(body: Any, options: Options) -> Scenario:
     """A JSON completion even where a stream was asked for."""
     text = options.get("text", "Hello, world!")
     return {"status": 200, "steps": [{"json": completion(text, body, options)}]}
-
-
-def no_stream_options(body: Any, options: Options) -> Scenario:
-    """Refuses requests that ask for usage in a stream, and answers others."""
-    if isinstance(body, dict) and "stream_options" in body:
-        message = options.get("message", "Unrecognized request argument supplied: stream_options")
-        return error(body, {"status": options.get("status", "400"), "message": message})
-    return text(body, {**options, "usage": "absent"})
 
 
 def ok_with_error(body: Any, options: Options) -> Scenario:
@@ -771,6 +818,7 @@ def status_of(status: int, message: str, **more: str) -> Callable[[Any, Options]
 
 
 SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
+    "tools": tools,
     "echo": echo,
     "echo-json": echo_json,
     "text": text,
@@ -803,7 +851,6 @@ SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
     "no-content": no_content,
     "error": error,
     "ok-with-error": ok_with_error,
-    "no-stream-options": no_stream_options,
     "overflow": overflow,
     "midstream-error": midstream_error,
     "unauthorized": status_of(401, "Incorrect API key provided.", code="invalid_api_key"),

@@ -11,6 +11,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 # The library is loaded here, so that a missing one is known at the import.
@@ -18,22 +20,32 @@ from ._native import build_info, debug_live_objects
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from .compat import *
     from .core import *
     from .errors import *
     from .evaluation import evaluate as evaluate
     from .evaluation import evaluate_async as evaluate_async
     from .generable import *
+    from .generable_utils import *
+    from .generation_guide import *
     from .generation_options import *
+    from .generation_property import *
+    from .generation_schema import *
+    from .image_reference import *
     from .imaging import *
     from .prompt import *
-    from .request_log import *
     from .session import *
+    from .tokens import *
+    from .tool import *
+    from .transcript import *
     from .usage import *
 
 # Which module makes each name. A module is loaded when one of its names is first asked for: an
 # import of the package costs what a program uses of it. Tests hold this to the modules' __all__.
 _HOMES: Final[dict[str, tuple[str, ...]]] = {
+    "compat": ("install_as_apple_fm_sdk",),
     "core": (
+        "Capabilities",
         "ChatCompletionsLanguageModel",
         "LanguageModel",
         "SystemLanguageModel",
@@ -53,6 +65,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "EmptyImageError",
         "EmptyPromptError",
         "EmptyResponseError",
+        "ToolRoundLimitError",
         "EndedEarlyError",
         "EndpointNotFoundError",
         "EngineDiedError",
@@ -61,6 +74,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "EngineNotStartedError",
         "ExceededContextWindowSizeError",
         "FoundationModelsError",
+        "GenerableDecoratorError",
         "GenerationError",
         "GenerationErrorCode",
         "GuardrailViolationError",
@@ -70,6 +84,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "ImageNotFoundError",
         "ImageNotReadableError",
         "ImagePromptError",
+        "ImageReferenceError",
         "ImageTooLargeError",
         "InvalidArgumentError",
         "InvalidGenerationSchemaError",
@@ -102,14 +117,26 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "evaluate_async",
     ),
     "generable": (
+        "ConvertibleFromGeneratedContent",
+        "ConvertibleToGeneratedContent",
+        "Generable",
         "GeneratedContent",
         "GenerationID",
+    ),
+    "generable_utils": ("generable",),
+    "generation_guide": (
+        "GenerationGuide",
+        "GuideType",
+        "guide",
     ),
     "generation_options": (
         "GenerationOptions",
         "SamplingMode",
         "SamplingModeType",
     ),
+    "generation_property": ("Property",),
+    "generation_schema": ("GenerationSchema",),
+    "image_reference": ("ImageReference",),
     "imaging": (
         "ImageInfo",
         "ImagePolicy",
@@ -124,16 +151,15 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "Prompt",
         "PromptComponent",
     ),
-    "request_log": (
-        "RequestRecord",
-        "record_requests",
-        "set_request_log",
-        "take_request_log",
-    ),
     "session": (
+        "History",
         "LanguageModelSession",
         "ResponseStream",
     ),
+    "type_conversion": (),
+    "tokens": ("TokenCount",),
+    "tool": ("Tool",),
+    "transcript": ("Transcript",),
     "usage": (
         "Attempt",
         "InputUsage",
@@ -150,7 +176,7 @@ __all__ = ["__version__", "build_info", "debug_live_objects", *_HOME]  # noqa: P
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name in _HOMES and name not in _HOME:
         return importlib.import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -161,3 +187,19 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_HOMES})
+
+
+class _Package(ModuleType):
+    """The package, in which ``generable`` is the decorator and not the module of that name, which
+    the import system would put in its place."""
+
+    @property
+    def generable(self) -> Any:
+        return importlib.import_module(".generable_utils", __name__).generable
+
+    @generable.setter
+    def generable(self, module: ModuleType) -> None:
+        pass
+
+
+sys.modules[__name__].__class__ = _Package

@@ -15,10 +15,12 @@ from ctypes import (
     c_bool,
     c_char,
     c_char_p,
+    c_double,
     c_int,
     c_int32,
     c_int64,
     c_size_t,
+    c_uint,
     c_uint64,
     c_void_p,
 )
@@ -64,12 +66,20 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     ),
     "FMLanguageModelCopyUnavailableExplanation": (_owned_string, (_ref,)),
     "FMLanguageModelCopyDescriptionJSON": (_owned_string, (_ref,)),
+    "FMLanguageModelCopyCapabilitiesJSON": (_owned_string, (_ref,)),
+    "FMLanguageModelLoadOnQueue": (_ref, (_ref, _ref, c_uint64, *_error)),
     "FMEngineSetDefaults": (c_bool, (c_char_p, *_error)),
     # Sessions
     "FMLanguageModelSessionCreateFromSystemLanguageModel": (
         _ref,
         (_ref, c_char_p, c_void_p, c_int),
     ),
+    "FMLanguageModelSessionCreateFromTranscript": (_ref, (_ref, _ref, c_void_p, c_int)),
+    "FMLanguageModelSessionConfigure": (c_bool, (_ref, c_char_p, *_error)),
+    "FMLanguageModelSessionSetHistoryJSON": (c_bool, (_ref, c_char_p, *_error)),
+    "FMLanguageModelSessionPrewarm": (None, (_ref, _ref)),
+    "FMLanguageModelSessionCopyTranscriptJSON": (_owned_string, (_ref, c_bool, *_error)),
+    "FMTranscriptCreateFromJSONString": (_ref, (c_char_p, *_error)),
     "FMLanguageModelSessionIsResponding": (c_bool, (_ref,)),
     "FMLanguageModelSessionCopyUsageJSON": (_owned_string, (_ref,)),
     "FMLanguageModelSessionRespondOnQueue": (
@@ -79,6 +89,39 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMLanguageModelSessionStreamOnQueue": (
         _ref,
         (_ref, _ref, c_char_p, c_char_p, _ref, c_uint64, *_error),
+    ),
+    "FMLanguageModelSessionCopyAttachmentJSON": (_owned_string, (_ref, c_char_p, *_error)),
+    # Schemas and generated content
+    "FMGenerationSchemaCreateFromJSON": (_ref, (c_char_p, *_error)),
+    "FMGenerationSchemaCreateFromDeclarationJSON": (_ref, (c_char_p, *_error)),
+    "FMGenerationSchemaGetJSONString": (_owned_string, (_ref, *_error)),
+    "FMGenerationSchemaPropertyCreate": (_ref, (c_char_p, c_char_p, c_char_p, c_bool)),
+    "FMGenerationSchemaPropertyAddAnyOfGuide": (
+        None,
+        (_ref, POINTER(c_char_p), c_int, c_bool),
+    ),
+    "FMGenerationSchemaPropertyAddCountGuide": (None, (_ref, c_int, c_bool)),
+    "FMGenerationSchemaPropertyAddMaximumGuide": (None, (_ref, c_double, c_bool)),
+    "FMGenerationSchemaPropertyAddMinimumGuide": (None, (_ref, c_double, c_bool)),
+    "FMGenerationSchemaPropertyAddMinItemsGuide": (None, (_ref, c_int)),
+    "FMGenerationSchemaPropertyAddMaxItemsGuide": (None, (_ref, c_int)),
+    "FMGenerationSchemaPropertyAddRangeGuide": (None, (_ref, c_double, c_double, c_bool)),
+    "FMGenerationSchemaPropertyAddRegex": (None, (_ref, c_char_p, c_bool)),
+    "FMGenerationSchemaCreate": (_ref, (c_char_p, c_char_p)),
+    "FMGenerationSchemaAddProperty": (None, (_ref, _ref)),
+    "FMGeneratedContentCreateFromJSON": (_ref, (c_char_p, *_error)),
+    "FMGeneratedContentCreateFromJSONWithSchema": (_ref, (c_char_p, _ref, *_error)),
+    "FMGeneratedContentGetJSONString": (_owned_string, (_ref,)),
+    "FMGeneratedContentIsComplete": (c_bool, (_ref,)),
+    # Tools
+    "FMBridgedToolCreateForQueue": (_ref, (c_char_p, c_char_p, c_char_p, *_error)),
+    "FMBridgedToolFinishCall": (None, (_ref, c_uint, c_char_p)),
+    "FMBridgedToolFinishCallWithError": (None, (_ref, c_uint, c_char_p)),
+    "FMBridgedToolFinishCallWithPrompt": (None, (_ref, c_uint, _ref)),
+    # Tokens
+    "FMLanguageModelCountTokensOnQueue": (
+        _ref,
+        (_ref, c_int, c_void_p, c_char_p, c_void_p, c_int, _ref, c_uint64, *_error),
     ),
     # Composed prompts
     "FMComposedPromptInitialize": (_ref, ()),
@@ -107,9 +150,6 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMVersion": (c_char_p, ()),
     "FMCopyBuildInfoJSON": (_owned_string, ()),
     "FMDebugLiveObjects": (c_int64, (c_int,)),
-    "FMRequestLogKeep": (None, (c_bool,)),
-    "FMRequestLogTakeJSON": (_owned_string, ()),
-    "FMRequestLogRecord": (c_bool, (c_char_p, *_error)),
     "FMShutdown": (None, ()),
 }
 

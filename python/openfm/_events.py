@@ -19,12 +19,12 @@ import struct
 import threading
 import weakref
 from array import array
-from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from ._ctypes_bindings import lib
 from ._native import Handle, check_not_forked, process_generation
-from .errors import FoundationModelsError, error_for
+from ._tool_calls import ToolCalls
+from .errors import FoundationModelsError, GenerationErrorCode, ToolCallError, error_for
 
 __all__ = ["EventQueue", "Request"]
 
@@ -33,6 +33,8 @@ _REPLACE: Final = 2
 _CONTENT: Final = 3
 _METADATA: Final = 4
 _END: Final = 5
+_TOOL_CALL: Final = 6
+_TOOL_CANCELLED: Final = 7
 
 _HEADER: Final = struct.Struct("=IIQiI")
 _HEADER_SIZE: Final = _HEADER.size
@@ -41,9 +43,6 @@ _CAPACITY: Final = 1 << 16
 
 # How long a cancelled request may take to end before its session goes on without it, in seconds.
 CANCEL_TIMEOUT: Final = 1.0
-
-# Called by a loop when requests of it are over, before their results are delivered.
-after_request: Callable[[], None] | None = None
 
 # Never an id(): the address of a collected object is soon another's.
 _tokens = itertools.count(1)
@@ -66,10 +65,12 @@ class Request:
         "error",
         "metadata",
         "task",
+        "tool_calls",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, tool_calls: ToolCalls | None = None) -> None:
         self.task: Handle | None = None
+        self.tool_calls = tool_calls
         self.done = False
         self.error: FoundationModelsError | None = None
         self.content: str | None = None
@@ -89,10 +90,19 @@ class Request:
             self.content = payload
         elif kind == _METADATA:
             self.metadata = payload
+        elif kind == _TOOL_CALL and self.tool_calls is not None:
+            self.tool_calls.start(payload)
+            return
+        elif kind == _TOOL_CANCELLED and self.tool_calls is not None:
+            self.tool_calls.cancel(payload)
+            return
         elif kind == _END:
             self.done = True
+            tool_calls, self.tool_calls = self.tool_calls, None
             if status != 0:
-                self.error = _error_of(status, payload)
+                self.error = _error_of(status, payload, tool_calls)
+            if tool_calls is not None:
+                tool_calls.end()
             task, self.task = self.task, None
             if task is not None:
                 task.release()
@@ -182,7 +192,7 @@ class Request:
                 del error
 
 
-def _error_of(status: int, payload: str) -> FoundationModelsError:
+def _error_of(status: int, payload: str, tool_calls: ToolCalls | None) -> FoundationModelsError:
     try:
         details = json.loads(payload)
     except ValueError:
@@ -190,6 +200,13 @@ def _error_of(status: int, payload: str) -> FoundationModelsError:
     if not isinstance(details, dict):
         details = {}
     message = details.pop("message", None) or f"the request failed with status {status}"
+    if status == GenerationErrorCode.TOOL_CALL and tool_calls is not None:
+        name = str(details.get("tool_name"))
+        cause = tool_calls.error_of(name, details.get("call_id", 0))
+        if cause is not None:
+            error = ToolCallError(name, cause, code=status, details=details)
+            error.__cause__ = cause
+            return error
     return error_for(status, message, details)
 
 
@@ -228,6 +245,7 @@ class EventQueue:
         schema: bytes | None,
         options: bytes | None,
         stream: bool,
+        tool_calls: ToolCalls | None = None,
     ) -> Request:
         """Starts a request. The prompt is captured; the caller may release it afterwards."""
         function = (
@@ -235,23 +253,19 @@ class EventQueue:
             if stream
             else lib.FMLanguageModelSessionRespondOnQueue
         )
+        request = Request(tool_calls)
+        return self._start(request, function, session.address, prompt.address, schema, options)
+
+    def ask(self, function: Any, *arguments: Any) -> Request:
+        """Starts what is no request of a session: its content is what the function gives."""
+        return self._start(Request(), function, *arguments)
+
+    def _start(self, request: Request, function: Any, *arguments: Any) -> Request:
         token = next(_tokens)
-        request = Request()
         # Before the call: its events can be in the queue when it returns.
         self._requests[token] = request
         try:
-            request.task = Handle(
-                function(
-                    session.address,
-                    prompt.address,
-                    schema,
-                    options,
-                    self._handle.address,
-                    token,
-                    None,
-                    None,
-                )
-            )
+            request.task = Handle(function(*arguments, self._handle.address, token, None, None))
         except BaseException:
             del self._requests[token]
             raise
@@ -277,8 +291,6 @@ class EventQueue:
             if request is not None:
                 if kind == _END:
                     del requests[token]
-                    if after_request is not None:
-                        _call_after_request()
                 request.receive(kind, status, str(view[start : start + length], "utf-8", "replace"))
             offset += size
 
@@ -286,16 +298,6 @@ class EventQueue:
         # The loop was closed. Nobody will read what still comes.
         for request in getattr(self, "_requests", {}).values():
             request.cancel()
-
-
-def _call_after_request() -> None:
-    try:
-        if after_request is not None:
-            after_request()
-    except Exception as error:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": "the request log's handler raised", "exception": error}
-        )
 
 
 class _Buffer:

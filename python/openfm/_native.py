@@ -81,6 +81,11 @@ class Handle:
         return self._address
 
     @property
+    def is_foreign(self) -> bool:
+        """Whether it was made before a fork, and so belongs to the parent process."""
+        return self._generation != _generation
+
+    @property
     def is_released(self) -> bool:
         return self._address is None
 

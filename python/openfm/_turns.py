@@ -1,8 +1,8 @@
 """Whose turn it is: one session answers one request at a time.
 
 Other tasks of the same loop queue, in order. Where waiting could never end, or could not be woken,
-ConcurrentRequestsError comes at once: for the task that holds an open stream and asks for more, and
-for another loop or thread.
+ConcurrentRequestsError comes at once: for the task that holds an open stream and asks for more, for
+a tool of the running request, and for another loop or thread.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import deque
 from types import TracebackType
 from typing import NoReturn
 
+from ._tool_calls import turns_of_this_tool
 from .errors import ConcurrentRequestsError
 
 __all__ = ["Turn", "Turns"]
@@ -60,6 +61,11 @@ class Turns:
         self._waiting: deque[tuple[Turn, asyncio.Future[None]]] = deque()
         self._abandoned: deque[Turn] = deque()
 
+    @property
+    def holder(self) -> Turn | None:
+        """Who has the turn."""
+        return self._holder
+
     def hold(self) -> Hold:
         """``async with turns.hold():`` has the turn for the length of the block."""
         return Hold(self)
@@ -77,6 +83,8 @@ class Turns:
                 return turn
             if holder.loop is not loop:
                 _refuse("another event loop or thread is using this session; give each its own")
+            if holder in turns_of_this_tool.get():
+                _refuse("it waits for this tool; ask a session of the tool's own")
             if holder.is_of_current_task():
                 _refuse(
                     "this task holds an open stream of this session; read it to its end or await "

@@ -10,14 +10,20 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final, Literal
 
 from ._ctypes_bindings import lib
+from ._events import EventQueue
 from ._native import Handle, encode, last_error, take_json, take_string
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, InvalidPromptTextError
 from .imaging import ImagePolicy
+from .prompt import check_prompt, compose
+from .tokens import TokenCount
+from .tool import Tool, schema_json, tool_array
+from .transcript import Transcript
 
 __all__ = [
+    "Capabilities",
     "ChatCompletionsLanguageModel",
     "LanguageModel",
     "SystemLanguageModel",
@@ -51,17 +57,39 @@ class SystemLanguageModelUnavailableReason(IntEnum):
     UNKNOWN = 0xFF
 
 
+@dataclass(frozen=True)
+class Capabilities:
+    """What a model can do.
+
+    ``tool_calling`` is "native"; "guided" for a model without tools of its own, for which the
+    library lets it choose its calls by guided generation; None where neither is to be had.
+    """
+
+    vision: bool
+    guided_generation: bool
+    tool_calling: Literal["native", "guided"] | None
+    reasoning: bool
+
+
+_COUNT_PROMPT: Final = 0
+_COUNT_INSTRUCTIONS: Final = 1
+_COUNT_TOOLS: Final = 2
+_COUNT_SCHEMA: Final = 3
+_COUNT_TRANSCRIPT: Final = 4
+
+
 class LanguageModel:
     """What all models have in common. Make one of the classes below."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+        self._confirmed: Capabilities | None = None
 
     def is_available(self) -> tuple[bool, SystemLanguageModelUnavailableReason | None]:
         """Whether a request has a chance, and if not, why.
 
         Looks for the server's address, or for engine and model file; starts nothing and connects to
-        nothing. ``unavailable_explanation`` says what to do.
+        nothing. ``availability_message`` says what to do.
         """
         reason = ctypes.c_int(SystemLanguageModelUnavailableReason.UNKNOWN)
         if lib.FMSystemLanguageModelIsAvailable(self._handle.address, ctypes.byref(reason)):
@@ -72,20 +100,90 @@ class LanguageModel:
             return False, SystemLanguageModelUnavailableReason.UNKNOWN
 
     @property
-    def unavailable_explanation(self) -> str | None:
+    def availability_message(self) -> str | None:
         """Why the model is unavailable and what to do, in one sentence; None when it is there."""
         return take_string(lib.FMLanguageModelCopyUnavailableExplanation(self._handle.address))
 
     @property
-    def context_size(self) -> int | None:
-        """Tokens of context that one request has; None where nobody knows.
+    def context_size(self) -> int:
+        """Tokens of context that one request has; 0 where nobody knows.
 
-        A server is asked once, which can take up to 5 seconds: in a coroutine, read it with
-        ``await asyncio.to_thread(lambda: model.context_size)``. For the embedded engine nothing is
-        started.
+        A server that has not told yet is asked, for at most half a second; ``await model.load()``
+        asks with more patience. For the embedded engine nothing is started.
         """
         size: int = lib.FMSystemLanguageModelGetContextSize(self._handle.address)
-        return size if size > 0 else None
+        return size
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can do: as far as it is known without asking, and confirmed after
+        ``await model.load()``."""
+        if self._confirmed is None:
+            members = take_json(lib.FMLanguageModelCopyCapabilitiesJSON(self._handle.address))
+            return Capabilities(**members)
+        return self._confirmed
+
+    async def load(self) -> dict[str, Any]:
+        """Starts the engine, or asks the server, and tells what the model is: ``describe()`` with
+        ``context_size`` and ``capabilities``. Raises what a request would raise that cannot reach
+        it."""
+        queue = EventQueue.of_running_loop()
+        request = queue.ask(lib.FMLanguageModelLoadOnQueue, self._handle.address)
+        members: dict[str, Any] = json.loads(await request.finish())
+        self._confirmed = Capabilities(**members["capabilities"])
+        return members
+
+    async def token_count(
+        self, value: Any = None, *, instructions: str | None = None
+    ) -> TokenCount:
+        """How many tokens something costs: counted by the server where it can, else estimated, as
+        the result's ``is_exact`` tells.
+
+        ``value`` is a prompt (what sending it as the only turn of a new session costs), a
+        GenerationSchema, a list of tools (what they add to a request) or a Transcript;
+        ``instructions`` a text (what it adds). Exactly one of the two is given.
+        """
+        if (value is None) == (instructions is None):
+            raise ValueError("give either a value or instructions to count")
+        counted: Any = None
+        text: bytes | None = None
+        if instructions is not None:
+            if not isinstance(instructions, str):
+                raise TypeError(f"instructions must be a str, not {type(instructions).__name__}")
+            kind = _COUNT_INSTRUCTIONS
+            text = encode(instructions, "the text of the instructions", InvalidPromptTextError)
+        elif isinstance(value, Transcript):
+            kind, counted = _COUNT_TRANSCRIPT, value._handle
+        elif isinstance(value, list) and all(isinstance(item, Tool) for item in value):
+            return await self._count_tools(value)
+        elif callable(getattr(value, "to_dict", None)):
+            kind, text = _COUNT_SCHEMA, schema_json(value, "value")
+        else:
+            with await compose(check_prompt(value)) as prompt:
+                return await self._count(_COUNT_PROMPT, prompt.address)
+        return await self._count(kind, None if counted is None else counted.address, text)
+
+    async def _count_tools(self, tools: list[Tool]) -> TokenCount:
+        return await self._count(_COUNT_TOOLS, None, None, *tool_array(tools))
+
+    async def _count(
+        self,
+        kind: int,
+        counted: int | None,
+        text: bytes | None = None,
+        tools: Any = None,
+        tool_count: int = 0,
+    ) -> TokenCount:
+        request = EventQueue.of_running_loop().ask(
+            lib.FMLanguageModelCountTokensOnQueue,
+            self._handle.address,
+            kind,
+            counted,
+            text,
+            tools,
+            tool_count,
+        )
+        return TokenCount.from_dict(json.loads(await request.finish()))
 
     def describe(self) -> dict[str, Any]:
         """What the model is: its kind and, as they apply, ``model``, ``base_url``, ``model_path``,

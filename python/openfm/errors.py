@@ -12,8 +12,11 @@
     │  ├─ ConcurrentRequestsError
     │  ├─ RefusalError                        explanation_entries
     │  ├─ InvalidGenerationSchemaError
+    │  │  └─ GenerableDecoratorError          @generable on what can be none
+    │  ├─ ImageReferenceError                 label, labels: nothing attached has the label
     │  ├─ UnsupportedCapabilityError          capability, e.g. "images"
     │  ├─ EmptyResponseError
+    │  ├─ ToolRoundLimitError                 limit
     │  └─ EngineError                         the embedded engine; log_tail
     │     ├─ EngineNotStartedError
     │     ├─ EngineFailedError                started, but never became ready
@@ -84,6 +87,7 @@ __all__ = [
     "EngineNotStartedError",
     "ExceededContextWindowSizeError",
     "FoundationModelsError",
+    "GenerableDecoratorError",
     "GenerationError",
     "GenerationErrorCode",
     "GuardrailViolationError",
@@ -93,6 +97,7 @@ __all__ = [
     "ImageNotFoundError",
     "ImageNotReadableError",
     "ImagePromptError",
+    "ImageReferenceError",
     "ImageTooLargeError",
     "InvalidArgumentError",
     "InvalidGenerationSchemaError",
@@ -112,6 +117,7 @@ __all__ = [
     "ShutDownError",
     "TLSError",
     "ToolCallError",
+    "ToolRoundLimitError",
     "TransportError",
     "TransportTimeoutError",
     "UnsupportedCapabilityError",
@@ -154,6 +160,7 @@ class GenerationErrorCode(IntEnum):
     INVALID_LABEL = 122
     EMPTY_PROMPT = 123
     INVALID_ORIENTATION = 124
+    UNKNOWN_LABEL = 125
 
     CONNECT = 140
     TLS = 141
@@ -171,6 +178,8 @@ class GenerationErrorCode(IntEnum):
     ENGINE_FAILED = 162
     ENGINE_DIED = 163
     EMPTY_RESPONSE = 164
+    TOOL_CALL = 165
+    TOOL_ROUND_LIMIT = 166
     USED_AFTER_FORK = 170
     SHUT_DOWN = 171
 
@@ -276,6 +285,7 @@ class DecodingFailureError(GenerationError):
 
     default_code = GenerationErrorCode.DECODING_FAILURE
     raw_content: str | None = _detail("raw_content")
+    json_path: str | None = _detail("json_path")
 
 
 class RateLimitedError(GenerationError):
@@ -322,6 +332,18 @@ class InvalidGenerationSchemaError(GenerationError):
     default_code = GenerationErrorCode.INVALID_SCHEMA
 
 
+class GenerableDecoratorError(InvalidGenerationSchemaError):
+    """``@generable`` on something that cannot be generable."""
+
+
+class ImageReferenceError(GenerationError):
+    """An image reference names nothing that is attached."""
+
+    default_code = GenerationErrorCode.UNKNOWN_LABEL
+    label: str | None = _detail("label")
+    labels: list[str] | None = _detail("labels")
+
+
 class UnsupportedCapabilityError(GenerationError):
     """The model lacks what the request needs; nothing was sent."""
 
@@ -333,6 +355,13 @@ class EmptyResponseError(GenerationError):
     """The model said nothing at all."""
 
     default_code = GenerationErrorCode.EMPTY_RESPONSE
+
+
+class ToolRoundLimitError(GenerationError):
+    """The model called tools more often in one request than the session allows."""
+
+    default_code = GenerationErrorCode.TOOL_ROUND_LIMIT
+    limit: int | None = _detail("limit")
 
 
 class EngineError(GenerationError):
@@ -582,7 +611,9 @@ class RequestTooLargeError(ServerError):
 
 
 class ToolCallError(FoundationModelsError):
-    """A tool failed."""
+    """A tool failed: it raised ``underlying_error``, or the model called it wrongly."""
+
+    default_code = GenerationErrorCode.TOOL_CALL
 
     def __init__(
         self,
@@ -648,6 +679,7 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
         InvalidLabelError,
         EmptyPromptError,
         InvalidOrientationError,
+        ImageReferenceError,
         ConnectError,
         TLSError,
         TransportTimeoutError,
@@ -663,6 +695,7 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
         EngineFailedError,
         EngineDiedError,
         EmptyResponseError,
+        ToolRoundLimitError,
         UsedAfterForkError,
         ShutDownError,
     )
@@ -673,6 +706,16 @@ def error_for(
     code: int, message: str, details: Mapping[str, Any] | None = None
 ) -> FoundationModelsError:
     """The error for a status code of the library; GenerationError for one without a class."""
+    if code == GenerationErrorCode.TOOL_CALL:
+        failure = ToolCallError(
+            str((details or {}).get("tool_name", "")),
+            GenerationError(message.partition(": ")[2] or message),
+            code=code,
+            details=details,
+        )
+        # It names the tool already.
+        failure.args, failure.message = (message,), message
+        return failure
     kind = _CLASSES.get(code, GenerationError)
     path = (details or {}).get("path")
     if kind is ImageNotAFileError and isinstance(path, str) and os.path.isdir(path):  # noqa: PTH112

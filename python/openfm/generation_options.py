@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 __all__ = ["GenerationOptions", "SamplingMode", "SamplingModeType"]
 
@@ -88,11 +88,19 @@ class GenerationOptions:
     """What one request asks for; None leaves it to the server.
 
     ``temperature`` is a number of at least 0; ``maximum_response_tokens`` cuts the answer.
+    ``tool_choice``: whether the model may call tools, must call one before it answers, or may not.
+
+    For guided answers: ``include_schema_in_prompt`` tells the model the schema in the prompt too
+    (None: it does), and ``repair_attempts`` is how often (0 to 3) a model whose answer is not valid
+    is told why and asked again, within the same request.
     """
 
     sampling: SamplingMode | None = None
     temperature: float | None = None
     maximum_response_tokens: int | None = None
+    include_schema_in_prompt: bool | None = None
+    repair_attempts: int | None = None
+    tool_choice: Literal["allowed", "required", "disallowed"] | None = None
 
     def __post_init__(self) -> None:
         self.validate()
@@ -108,6 +116,17 @@ class GenerationOptions:
             self.sampling.validate()
         _check_number("temperature", self.temperature, 0, None)
         _check_integer("maximum_response_tokens", self.maximum_response_tokens, 1, _MAX_INT)
+        _check_integer("repair_attempts", self.repair_attempts, 0, 3)
+        include = self.include_schema_in_prompt
+        if include is not None and not isinstance(include, bool):
+            raise TypeError(
+                f"include_schema_in_prompt must be a bool, not {type(include).__name__}"
+            )
+        if self.tool_choice not in (None, "allowed", "required", "disallowed"):
+            raise ValueError(
+                'tool_choice must be "allowed", "required", "disallowed" or None, not '
+                f"{self.tool_choice!r}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The library's options JSON as a dict, without what is None. Checks the values again,
@@ -117,6 +136,9 @@ class GenerationOptions:
             "sampling": None if self.sampling is None else self.sampling.to_dict(),
             "temperature": self.temperature,
             "maximum_response_tokens": self.maximum_response_tokens,
+            "include_schema_in_prompt": self.include_schema_in_prompt,
+            "repair_attempts": self.repair_attempts,
+            "tool_choice": self.tool_choice,
         }
         return {name: value for name, value in members.items() if value is not None}
 

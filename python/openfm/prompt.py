@@ -231,11 +231,12 @@ async def compose(components: Sequence[PromptComponent]) -> Handle:
     caller is cancelled then, the thread's result is released as soon as it is there.
     """
     if any(isinstance(component, Attachment) for component in components):
-        return await asyncio.to_thread(_compose, components)
-    return _compose(components)
+        return await asyncio.to_thread(compose_now, components)
+    return compose_now(components)
 
 
-def _compose(components: Sequence[PromptComponent]) -> Handle:
+def compose_now(components: Sequence[PromptComponent]) -> Handle:
+    """The same without a thread: reads the files here."""
     composed = ComposedPrompt()
     try:
         for component in components:

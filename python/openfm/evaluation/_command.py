@@ -219,7 +219,7 @@ def _model(options: argparse.Namespace) -> LanguageModel:
                 "OPENFM_BASE_URL and OPENFM_MODEL"
             )
         model = SystemLanguageModel()
-        explanation = model.unavailable_explanation
+        explanation = model.availability_message
         if explanation is not None:
             raise AssetsUnavailableError(explanation)
         return model

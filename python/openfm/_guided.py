@@ -1,0 +1,141 @@
+"""What a guided request asks for, and how its answer is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ._native import encode
+from .errors import DecodingFailureError, InvalidGenerationSchemaError
+from .generable import Generable, GeneratedContent, GenerationID, partial_content
+from .generation_schema import GenerationSchema, schema_text_of
+from .type_conversion import shape_of
+
+__all__ = ["Guide", "guide_of"]
+
+
+class Guide:
+    """The schema that is sent, and the reader of the answer and of its snapshots."""
+
+    __slots__ = ("_read", "_read_partial", "id", "schema")
+
+    def __init__(
+        self,
+        schema: str,
+        read: Callable[[GeneratedContent], Any],
+        read_partial: Callable[[GeneratedContent], Any],
+    ) -> None:
+        self.schema = encode(schema, "the schema", InvalidGenerationSchemaError)
+        self._read = read
+        self._read_partial = read_partial
+        #: Of the answer and all its snapshots.
+        self.id = GenerationID()
+
+    def read(self, text: str) -> Any:
+        """The answer; its text is JSON that the library found valid."""
+        content = GeneratedContent.from_json(text)
+        content._id = self.id
+        try:
+            return self._read(content)
+        except DecodingFailureError as error:
+            error.details.setdefault("raw_content", text)
+            raise
+
+    def read_partial(self, text: str) -> Any:
+        """A snapshot; None where nothing of it is certain yet."""
+        content = partial_content(text, self.id)
+        if content is None:
+            return None
+        content._is_complete = False
+        return self._read_partial(content)
+
+    def read_last(self, text: str) -> Any:
+        """The snapshot that holds the whole answer."""
+        content = GeneratedContent.from_json(text)
+        content._id = self.id
+        return self._read_partial(content)
+
+
+def guide_of(
+    generating: Any, schema: GenerationSchema | None, json_schema: Mapping[str, Any] | None
+) -> Guide | None:
+    """The guide of a request's arguments; None where text is asked for."""
+    given = [
+        name
+        for name, value in (
+            ("generating", generating),
+            ("schema", schema),
+            ("json_schema", json_schema),
+        )
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} exclude each other; give one of them")
+    if generating is not None:
+        return _guide_of_type(generating)
+    if schema is not None:
+        if not isinstance(schema, GenerationSchema):
+            raise TypeError(f"schema must be a GenerationSchema, not {type(schema).__name__}")
+        return Guide(schema._json(), _same, _same)
+    if json_schema is not None:
+        return Guide(_dump(json_schema), _same, _same)
+    return None
+
+
+def _guide_of_type(kind: Any) -> Guide:
+    if isinstance(kind, Generable) and not isinstance(kind, type):
+        kind = type(kind)
+    if isinstance(kind, type) and isinstance(kind, Generable):
+        partial = kind.PartiallyGenerated
+        return Guide(
+            kind.generation_schema()._json(),
+            kind._from_generated_content,
+            partial._from_generated_content,
+        )
+    # Asked by what it can do, so that pydantic need not be there.
+    validate = getattr(kind, "model_validate", None)
+    describe = getattr(kind, "model_json_schema", None)
+    if isinstance(kind, type) and callable(validate) and callable(describe):
+        schema = json.dumps(describe(), ensure_ascii=False, allow_nan=False)
+        return Guide(schema, _validator(kind), _same)
+    try:
+        shape = shape_of(kind, "the answer")
+    except InvalidGenerationSchemaError:
+        name = kind.__name__ if isinstance(kind, type) else repr(kind)
+        raise ValueError(
+            f"generating must be a class decorated with @generable, a pydantic model, or a type "
+            f"such as list[...], Literal[...] or an Enum, not {name}"
+        ) from None
+    return Guide(
+        schema_text_of(kind),
+        lambda content: shape.read(content._content, "$", content.id),
+        lambda content: shape.read_partial(content._content, content.id),
+    )
+
+
+def _same(content: GeneratedContent) -> GeneratedContent:
+    return content
+
+
+def _validator(kind: Any) -> Callable[[GeneratedContent], Any]:
+    def read(content: GeneratedContent) -> Any:
+        try:
+            return kind.model_validate(content._content)
+        except ValueError as error:
+            # What a validator written in Python refuses, no schema says.
+            raise DecodingFailureError(
+                f"the answer is no {kind.__name__}: {error}",
+                details={"raw_content": content.to_json()},
+            ) from error
+
+    return read
+
+
+def _dump(schema: Mapping[str, Any]) -> str:
+    if not isinstance(schema, Mapping):
+        raise TypeError(f"json_schema must be a dict, not {type(schema).__name__}")
+    try:
+        return json.dumps(dict(schema), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"json_schema must be made of JSON values: {error}") from None

@@ -1,0 +1,109 @@
+"""Runs the tools that the model calls during one request, on the request's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ._ctypes_bindings import lib
+from ._native import Handle
+from .generable import GeneratedContent
+from .prompt import Attachment, check_prompt, compose
+from .tool import Tool
+
+__all__ = ["ToolCalls", "turns_of_this_tool"]
+
+# The turns that wait for the tool which this code is a part of: asking their sessions would never
+# end.
+turns_of_this_tool: contextvars.ContextVar[tuple[object, ...]] = contextvars.ContextVar(
+    "openfm_turns_of_this_tool", default=()
+)
+
+
+class ToolCalls:
+    """The calls of one request."""
+
+    __slots__ = ("_context", "_errors", "_tasks", "_tools")
+
+    def __init__(self, tools: Mapping[str, Tool], turn: object) -> None:
+        self._tools = tools
+        self._errors: dict[tuple[str, int], BaseException] = {}
+        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
+        # That of the task that asks: tools see its context variables.
+        self._context = contextvars.copy_context()
+        self._context.run(turns_of_this_tool.set, (*turns_of_this_tool.get(), turn))
+
+    def start(self, payload: str) -> None:
+        """Starts what an event asks for."""
+        call = json.loads(payload)
+        key = (call["tool"], call["call_id"])
+        tool = self._tools[call["tool"]]
+        content = GeneratedContent.from_json(json.dumps(call["arguments"]))
+        loop = asyncio.get_running_loop()
+        # A task takes a copy of the context it is made in; a keyword for that came with 3.11.
+        task = self._context.run(loop.create_task, self._run(tool, key, content))
+        self._tasks[key] = task
+        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    def cancel(self, payload: str) -> None:
+        """Ends a call that nobody waits for any more."""
+        call = json.loads(payload)
+        task = self._tasks.get((call["tool"], call["call_id"]))
+        if task is not None:
+            task.cancel()
+
+    def end(self) -> None:
+        """The request is over."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+
+    def error_of(self, name: str, call_id: int) -> BaseException | None:
+        """What a call raised; with it goes the traceback, which is given out once."""
+        return self._errors.pop((name, call_id), None)
+
+    async def _run(self, tool: Tool, key: tuple[str, int], content: GeneratedContent) -> None:
+        handle = tool._handle()
+        call_id = key[1]
+        try:
+            await _finish(handle, call_id, await _call(tool, content))
+        except asyncio.CancelledError as error:
+            # Cancelled by us, or raised by the tool: either way nobody may wait for it for ever.
+            self._fail(handle, key, error, "the call was cancelled")
+            raise
+        except Exception as error:
+            self._fail(handle, key, error, str(error) or type(error).__name__)
+        except BaseException as error:
+            self._fail(handle, key, error, repr(error))
+            raise
+
+    def _fail(
+        self, handle: Handle, key: tuple[str, int], error: BaseException, message: str
+    ) -> None:
+        self._errors[key] = error
+        lib.FMBridgedToolFinishCallWithError(handle.address, key[1], _bytes(message))
+
+
+async def _call(tool: Tool, content: GeneratedContent) -> Any:
+    if inspect.iscoroutinefunction(tool.call):
+        return await tool.call(content)
+    result = await asyncio.to_thread(tool.call, content)
+    return await result if inspect.isawaitable(result) else result
+
+
+async def _finish(handle: Handle, call_id: int, result: Any) -> None:
+    holds_components = isinstance(result, list) and any(isinstance(c, Attachment) for c in result)
+    if holds_components or isinstance(result, Attachment):
+        with await compose(check_prompt(result)) as prompt:
+            lib.FMBridgedToolFinishCallWithPrompt(handle.address, call_id, prompt.address)
+    else:
+        text = result if isinstance(result, str) else str(result)
+        lib.FMBridgedToolFinishCall(handle.address, call_id, _bytes(text))
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8 that a C string can hold: a tool's output is data, and no reason to fail."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace")

@@ -1,0 +1,156 @@
+"""The decorator that makes a class one that a model can generate."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from .errors import GenerableDecoratorError
+from .generable import Generable, GeneratedContent, GenerationID, _wrap
+from .generation_guide import guide
+from .type_conversion import _Class, _identifier_name, fields_of, to_json_value
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**keywords: Any) -> Callable[[_Decorator], _Decorator]:
+        return lambda decorator: decorator
+
+
+__all__ = ["generable"]
+
+_Class_ = TypeVar("_Class_", bound=type)
+_Decorator = TypeVar("_Decorator")
+
+
+@overload
+@dataclass_transform(field_specifiers=(guide, dataclasses.field))
+def generable(cls: _Class_, /) -> _Class_: ...
+
+
+@overload
+@dataclass_transform(field_specifiers=(guide, dataclasses.field))
+def generable(description: str | None = None, /) -> Callable[[_Class_], _Class_]: ...
+
+
+def generable(argument: Any = None, /) -> Any:
+    """Makes a class generable: ``@generable``, ``@generable()`` or ``@generable("description")``.
+
+    The class becomes a dataclass, if it is none, and gets ``generation_schema()``,
+    ``generated_content`` and ``PartiallyGenerated``. Its fields are annotated with str, int, float,
+    bool, ``list[...]``, ``dict[str, ...]``, ``Optional[...]`` (a property that may be missing),
+    ``Union``, ``Literal``, an Enum, ``ImageReference``, or generable classes, also the class
+    itself. A field with a default may be left out by the model. ::
+
+        @fm.generable("A cat that is up for adoption")
+        class Cat:
+            name: str
+            age: int = fm.guide("in years", range=(0, 25))
+
+        cat = await session.respond("Describe a cat.", generating=Cat)
+    """
+    # The names around the class: its annotations may use them.
+    frame = sys._getframe(1)
+    around = {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+    del frame
+    if isinstance(argument, type):
+        return _decorate(argument, None, around)
+    if argument is not None and not isinstance(argument, str):
+        raise GenerableDecoratorError(
+            f"@generable takes a description or nothing, not {type(argument).__name__}"
+        )
+
+    def decorate(cls: Any) -> Any:
+        if not isinstance(cls, type):
+            raise GenerableDecoratorError(
+                f"@generable decorates classes, not {type(cls).__name__} objects"
+            )
+        return _decorate(cls, argument, around)
+
+    return decorate
+
+
+def _decorate(cls: Any, description: str | None, around: dict[str, Any]) -> Any:
+    if "__dataclass_fields__" not in cls.__dict__:
+        # One that inherits from a dataclass is none itself: its own fields would be lost.
+        try:
+            cls = dataclasses.dataclass(cls)
+        except (TypeError, ValueError) as error:
+            raise GenerableDecoratorError(f"{cls.__name__} cannot be generable: {error}") from None
+    cls._generable = True
+    cls._generable_description = description
+    cls._generable_fields = None
+    cls._generable_locals = around
+    for name, member in (
+        ("generation_schema", classmethod(_generation_schema)),
+        ("_from_generated_content", classmethod(_from_generated_content)),
+        ("generated_content", property(_generated_content)),
+        ("PartiallyGenerated", _partial_class(cls)),
+    ):
+        # The class may have its own way of writing itself.
+        if name not in cls.__dict__:
+            setattr(cls, name, member)
+    return cls
+
+
+def _generation_schema(cls: Any) -> Any:
+    """The schema of the class; made once."""
+    from .generation_schema import GenerationSchema
+
+    schema = cls.__dict__.get("_generable_schema")
+    if schema is None:
+        schema = GenerationSchema(cls)
+        cls._generable_schema = schema
+    return schema
+
+
+def _from_generated_content(cls: Any, content: GeneratedContent) -> Any:
+    """The instance of a content; DecodingFailureError where it is none of this class."""
+    if not isinstance(content, GeneratedContent):
+        raise TypeError(f"expected a GeneratedContent, not {type(content).__name__}")
+    return _Class(cls).read(content._content, "$", content.id)
+
+
+def _generated_content(self: Any) -> GeneratedContent:
+    """The instance as a content; None is left out."""
+    return _wrap(to_json_value(self))
+
+
+def _partial_class(cls: Any) -> type:
+    """All fields of the class, each None until it has come, and an id."""
+    name = f"{cls.__name__}PartiallyGenerated"
+    identifier = _identifier_name(cls)
+    fields: list[Any] = [
+        (field.name, Any, dataclasses.field(default=None)) for field in dataclasses.fields(cls)
+    ]
+    fields.append((identifier, GenerationID, dataclasses.field(default_factory=GenerationID)))
+    partial = dataclasses.make_dataclass(name, fields)
+    partial.__module__ = cls.__module__
+    partial.__qualname__ = f"{cls.__qualname__}PartiallyGenerated"
+    partial.__doc__ = f"A {cls.__name__} as far as it has come: what has not is None."
+
+    def from_content(kind: Any, content: GeneratedContent) -> Any:
+        if not isinstance(content, GeneratedContent):
+            raise TypeError(f"expected a GeneratedContent, not {type(content).__name__}")
+        read = _Class(cls).read_partial(content._content, content.id)
+        return kind(**{identifier: content.id}) if read is None else read
+
+    def to_content(self: Any) -> GeneratedContent:
+        members = {
+            field.json_name: to_json_value(getattr(self, field.name))
+            for field in fields_of(cls)
+            if not field.is_identifier and getattr(self, field.name) is not None
+        }
+        return _wrap(members, getattr(self, identifier), is_complete=False)
+
+    partial._from_generated_content = classmethod(from_content)  # type: ignore[attr-defined]
+    partial.generated_content = property(to_content)  # type: ignore[attr-defined]
+    return partial
+
+
+def is_generable_class(kind: Any) -> bool:
+    """Whether it is a decorated class; its instances are not."""
+    return isinstance(kind, type) and isinstance(kind, Generable)
