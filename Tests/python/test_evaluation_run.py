@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import openfm as fm
 import pytest
@@ -26,6 +26,8 @@ from openfm.evaluation import (
     Score,
     compare,
     exact,
+    fields_f1,
+    label_match,
     llm_judge,
 )
 from scripted_server import ScriptedServer
@@ -109,6 +111,49 @@ def test_structured_answers_and_a_schema_of_the_case(model: Models) -> None:
     assert [row.answer for row in each] == [{"colour": "red"}, "b"]
 
 
+@fm.generable
+class Draft:
+    shop: str
+    total: int
+
+
+def test_typed_answers(model: Models) -> None:
+    seen = []
+
+    def score(answer: Draft, case: dict[str, Any]) -> float:
+        seen.append(answer)
+        return float(answer.total == case["expected"]["total"])
+
+    cases = [{"text": "a", "expected": {"shop": "x", "total": 0}}]
+    result = evaluate(
+        cases, "{text}", model=model(), generating=Draft, scorers=[score, fields_f1()]
+    )
+    assert not result.failed, result.errors
+    assert result[0].answer == {"shop": "x", "total": 0}
+    assert [row.score(name) for row in result for name in result.scorers] == [1, 1]
+    assert seen == [Draft(shop="x", total=0)]
+    words = evaluate(cases, "{text}", model=model(), generating=Literal["red", "blue"], scorers=[])
+    assert words[0].answer == "red"
+
+
+@fm.generable
+class Choice:
+    picture: fm.ImageReference
+
+
+def test_a_label_that_is_named(model: Models, picture: Path) -> None:
+    cases = [{"a": str(picture), "b": str(picture), "expected": label} for label in "AB"]
+    result = evaluate(
+        cases, "{a:image=A}{b:image=B}Which?", model=model(), generating=Choice,
+        scorers=label_match("picture"),
+    )  # fmt: skip
+    assert not result.failed, result.errors
+    # The server's smallest instance names the first of the labels that are attached.
+    assert [row.score("label_match picture") for row in result] == [1, 0]
+    matrix = result.confusion_matrix()
+    assert (matrix.labels, matrix.counts) == (("A", "B"), ((1, 0), (1, 0)))
+
+
 def test_seeds_and_repeats(model: Models, server: ScriptedServer) -> None:
     options = fm.GenerationOptions(sampling=fm.SamplingMode.random(top=5))
     result = evaluate(texts(2), "{text}", model=model(), options=options, repeat=3, seed=7)
@@ -138,7 +183,7 @@ def test_seeds_and_repeats(model: Models, server: ScriptedServer) -> None:
         ({"retries": -1}, "retries must be at least 0"),
         ({"scorers": exact}, "call it, as in exact()"),
         ({"schema": 7}, "schema must be a JSON Schema"),
-        ({"generating": int}, "no generable class"),
+        ({"generating": 7}, "generating must be a class decorated with @generable"),
         ({"schema": {}, "generating": int}, "exclude each other"),
     ],
 )

@@ -7,6 +7,7 @@ import contextvars
 import dataclasses
 import datetime
 import importlib.metadata
+import json
 import os
 import platform
 import sys
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from .._guided import Guide, guide_of
 from .._native import build_info
 from .._version import __version__
 from ..core import LanguageModel
@@ -256,7 +258,10 @@ class _Run:
         self._maker: PromptMaker = prompt_maker(prompt)
         self._maker.check(self._cases)
         self._options = _sampling(options, repeat, seed)
-        self._asker = Asker(model, instructions, tools, _schema(schema, generating), session)
+        guide = _guide(generating)
+        # What functions of the caller get for an answer: an instance, where a class was asked for.
+        self._typed = None if guide is None else guide.read
+        self._asker = Asker(model, instructions, tools, _schema(schema, guide), session)
         self._scorers: list[NamedScorer] = name_scorers(
             scorers, self._cases, self._asker.schema_for(self._cases[0].source)
         )
@@ -323,7 +328,7 @@ class _Run:
         for row in list(rows.values()):
             self._count(row)
             case = self._cases[row.index]
-            if await score_row(row, case, self._scorers) and journal is not None:
+            if await score_row(row, case, self._scorers, self._typed) and journal is not None:
                 journal.add(row)
 
         courier = Courier(Gate(self._most), self._limits)
@@ -341,7 +346,10 @@ class _Run:
                     row.failed or not self._scorers or self._scoring_is_slow
                 ):
                     journal.add(row)
-                if await score_row(row, item.case, self._scorers) and journal is not None:
+                if (
+                    await score_row(row, item.case, self._scorers, self._typed)
+                    and journal is not None
+                ):
                     journal.add(row)
                 rows[row.key, row.repeat] = row
                 self.progress.done += 1
@@ -467,12 +475,13 @@ def _sampling(options: GenerationOptions | None, repeat: int, seed: int) -> list
 
 
 def _schema(
-    schema: Any, generating: Any
+    schema: Any, guide: Guide | None
 ) -> Mapping[str, Any] | Callable[[Any], Mapping[str, Any] | None] | None:
-    if schema is not None and generating is not None:
+    if schema is not None and guide is not None:
         raise EvaluationError("schema and generating exclude each other; give one of them")
-    if generating is not None:
-        return schema_of(generating)
+    if guide is not None:
+        found: Mapping[str, Any] = json.loads(guide.schema)
+        return found
     if schema is None or isinstance(schema, Mapping):
         return schema
     if hasattr(schema, "to_dict"):
@@ -484,17 +493,14 @@ def _schema(
     raise EvaluationError(f"schema must be a JSON Schema as a dict, not {type(schema).__name__}")
 
 
-def schema_of(generating: Any) -> Mapping[str, Any]:
-    """The JSON Schema of a generable class."""
-    make = getattr(generating, "generation_schema", None)
-    if make is None:
-        raise EvaluationError(
-            f"{generating!r} is no generable class; give a class with @generable, or a JSON Schema "
-            "as schema="
-        )
-    found = make() if callable(make) else make
-    found = found.to_dict() if hasattr(found, "to_dict") else found
-    return dict(found)
+def _guide(generating: Any) -> Guide | None:
+    """The schema of what should be generated, and how its answers are read."""
+    if generating is None:
+        return None
+    try:
+        return guide_of(generating, None, None)
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
 
 
 def _cache(cache: Any) -> Cache | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from ._cases import Case
 from ._errors import EvaluationError
 from ._row import Row
 from ._scorers import Score, Scorer, exact, fields_f1
-from ._values import code_fingerprint, plain
+from ._values import code_fingerprint, dumps, plain
 
 __all__ = ["NamedScorer", "name_scorers", "score_row"]
 
@@ -94,10 +94,16 @@ def _shown(scorer: Any) -> str:
     return str(getattr(scorer, "__qualname__", type(scorer).__qualname__))
 
 
-async def score_row(row: Row, case: Case, scorers: Sequence[NamedScorer]) -> bool:
+async def score_row(
+    row: Row,
+    case: Case,
+    scorers: Sequence[NamedScorer],
+    typed: Callable[[str], Any] | None = None,
+) -> bool:
     """Scores an answered row by those scorers that have not scored it yet; whether any had not.
 
-    A scorer that raises leaves its message on the row and stops nothing.
+    ``typed`` reads an answer's JSON as the caller's own functions get it. A scorer that raises
+    leaves its message on the row and stops nothing.
     """
     if row.failed:
         return False
@@ -114,7 +120,11 @@ async def score_row(row: Row, case: Case, scorers: Sequence[NamedScorer]) -> boo
         changed = True
         row.score_errors.pop(scorer.name, None)
         try:
-            found = scorer.scorer(row.answer, case.data if scorer.is_ours else case.source)
+            if scorer.is_ours:
+                found = scorer.scorer(row.answer, case.data)
+            else:
+                answer = row.answer if typed is None else typed(dumps(row.answer))
+                found = scorer.scorer(answer, case.source)
             if inspect.isawaitable(found):
                 found = await found
             row.scores[scorer.name] = _score(found)
