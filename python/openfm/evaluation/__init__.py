@@ -35,6 +35,7 @@ from ._scorers import (
     set_f1,
 )
 from ._statistics import Interval, PairedTest
+from ._transcripts import TranscriptTurn, rerun, transcript_cases
 
 __all__ = [
     "Aggregate",
@@ -52,6 +53,7 @@ __all__ = [
     "RowTimeoutError",
     "Score",
     "TokenCounts",
+    "TranscriptTurn",
     "compare",
     "contains",
     "evaluate",
@@ -62,5 +64,7 @@ __all__ = [
     "llm_judge",
     "numeric",
     "regex",
+    "rerun",
     "set_f1",
+    "transcript_cases",
 ]
