@@ -164,6 +164,20 @@ def test_hostile_words_are_only_words_where_an_answer_shows_itself(model: Models
     assert words[:60] in seen.text and "tokens out: " in seen.text
 
 
+def test_a_transcript_shows_who_said_what(model: Models, picture: Path) -> None:
+    words = HOSTILE.format(port=9)
+
+    async def talk() -> str:
+        session = fm.LanguageModelSession(words, model("text", text=words))
+        await session.respond([fm.ImageAttachment(picture, "A"), words])
+        return session.transcript._repr_html_()
+
+    seen = tags(asyncio.run(talk()))
+    assert seen.found == {"table", "tr", "th", "td", "div"} and seen.handlers == []
+    # Instructions, question and answer; the picture by its label.
+    assert seen.text.count(words[:60]) == 3 and "[image: A]" in seen.text
+
+
 def test_the_report_shows_sorts_and_filters(
     model: Models, browser: Browser, tmp_path: Path, picture: Path
 ) -> None:

@@ -76,5 +76,34 @@ class Transcript:
             raise DecodingFailureError("the transcript is no JSON: it holds a NUL")
         return cls(Handle(lib.FMTranscriptCreateFromJSONString(data, None, None)))
 
+    def _repr_html_(self) -> str:
+        """For notebooks: who said what. All of it stays text."""
+        from ._html import escape, quote
+
+        rows = []
+        for entry in json.loads(self.to_json())["transcript"]["entries"]:
+            said = [quote(_said(content)) for content in entry.get("contents") or ()]
+            said += [
+                quote(f"{call.get('name')}({call.get('arguments')})")
+                for call in entry.get("toolCalls") or ()
+            ]
+            who = escape(entry.get("toolName") or entry.get("role"))
+            rows.append(
+                f'<tr><th style="vertical-align:top">{who}</th>'
+                f'<td style="text-align:left">{"".join(said)}</td></tr>'
+            )
+        return f"<table>{''.join(rows)}</table>"
+
     def __repr__(self) -> str:
         return f"<Transcript of {len(json.loads(self.to_json())['transcript']['entries'])} entries>"
+
+
+def _said(content: Mapping[str, Any]) -> str:
+    """A segment of a transcript as text; a picture is told by its label or its address."""
+    if content.get("type") == "text":
+        return str(content.get("text", ""))
+    if content.get("type") == "structure":
+        value = (content.get("structure") or {}).get("content")
+        return json.dumps(value, ensure_ascii=False)
+    url = (content.get("attachment") or {}).get("url") or content.get("type")
+    return f"[image: {content.get('label') or str(url).rpartition('/')[2]}]"
