@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 from ..core import LanguageModel, SystemLanguageModel
 from ..prompt import ImageAttachment, PromptComponent
 from ..session import LanguageModelSession
+from ._ask import backing_off
 from ._cases import Case, load_cases
 from ._compare import Comparison, compare
 from ._errors import EvaluationError
@@ -94,8 +95,10 @@ def rerun(
     )
     model = SystemLanguageModel() if model is None else model
 
+    asked = backing_off(model)
+
     async def session(turn: TranscriptTurn) -> LanguageModelSession:
-        return await _session(turn, model, history)
+        return await _session(turn, asked, history)
 
     second = evaluate(
         turns,
