@@ -213,7 +213,8 @@ def test_the_status_codes_are_those_of_the_header() -> None:
 
 
 def test_the_prototypes_are_those_of_the_headers() -> None:
-    text = "".join((ROOT / "include" / name).read_text() for name in os.listdir(ROOT / "include"))
+    headers = sorted((ROOT / "include").glob("*.h"))
+    text = "".join(header.read_text() for header in headers)
     text = re.sub(r"/\*.*?\*/|_Nonnull|_Nullable", "", text, flags=re.S)
     for name, (result, arguments) in _ctypes_bindings._PROTOTYPES.items():
         found = re.search(rf"^([\w ]+[\w*] ?\*?)\s*\b{name}\(([^;]*?)\);", text, re.M)
