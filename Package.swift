@@ -40,6 +40,8 @@ let package = Package(
     .target(name: "CJPEG", linkerSettings: [.linkedLibrary("jpeg")]),
     .systemLibrary(name: "CSPNG", pkgConfig: "spng", providers: [.apt(["libspng-dev"])]),
     .systemLibrary(name: "CZimg", pkgConfig: "zimg", providers: [.apt(["libzimg-dev"])]),
+    .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
+    .target(name: "CHEIF"),
     .systemLibrary(name: "CLCMS", pkgConfig: "lcms2", providers: [.apt(["liblcms2-dev"])]),
     .systemLibrary(name: "CExif", pkgConfig: "libexif", providers: [.apt(["libexif-dev"])]),
     .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -50,7 +52,7 @@ let package = Package(
 
     .target(
       name: "FMImaging",
-      dependencies: ["CJPEG", "CSPNG", "CZimg", "CLCMS", "CExif", "CCrypto"]),
+      dependencies: ["CJPEG", "CSPNG", "CWebP", "CHEIF", "CZimg", "CLCMS", "CExif", "CCrypto"]),
     .target(name: "FMWire", dependencies: ["CCurl", "CCrypto", "CLinux"]),
     .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
     .target(name: "FMCommand", dependencies: ["FMCore", "FMImaging", "FMWire", "CLinux"]),

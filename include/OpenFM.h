@@ -107,9 +107,10 @@ char *_Nonnull FMLastErrorCopyDetailsJSON(void);
 const char *_Nonnull FMVersion(void);
 
 /*
- * What the library was built with and can do, as a JSON object: version, image_formats (those that it
- * decodes), tls (the TLS library, or null), http2, unix_sockets, engine ({"command"} of the embedded
- * engine that would be run, or null), linked (versions of libraries by name). Free with FMFreeString.
+ * What the library was built with and can do, as a JSON object: version, image_formats (those that can
+ * be read on this machine now), missing_image_formats (the others, each with what to install), tls (the
+ * TLS library, or null), http2, unix_sockets, engine ({"command"} of the embedded engine that would be
+ * run, or null), linked (versions of libraries by name). Free with FMFreeString.
  */
 char *_Nonnull FMCopyBuildInfoJSON(void);
 
@@ -296,6 +297,24 @@ typedef struct FMImageInfo {
   char mediaType[32];   /* e.g. "image/jpeg", by the magic bytes */
   char sha256[65];      /* of the file's bytes, lower-case hexadecimal */
 } FMImageInfo;
+
+/*
+ * How large a picture file may be for the rest of the process: its bytes (default 256 MB) and its
+ * stored pixels, width x height (default 512 million); 0 sets the default again. Both are checked
+ * before anything but the file is in memory; what is larger fails with code 107. False, with code 11,
+ * for a negative number.
+ */
+bool FMImageSetLimits(int64_t maxFileBytes, int64_t maxPixels, int *_Nullable outErrorCode,
+                      char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * HEIC and AVIF are read with libheif, which is looked for when the first such picture comes:
+ * the system's `libheif.so.1` first, then each library that was offered here by its full path, as
+ * a host may carry one. Opens nothing yet; FMCopyBuildInfoJSON tells what can be read. False for an
+ * empty path, code 109.
+ */
+bool FMImageOfferHEIFLibrary(const char *_Nonnull path, int *_Nullable outErrorCode,
+                             char *_Nullable *_Nullable outErrorDescription);
 
 /*
  * Opens, reads, checks and closes a picture file, and tells what it is. `orientation` 0 takes the

@@ -9,13 +9,24 @@ package enum BuildInfo {
         + [("swift", .string(swiftVersion))])
     return [
       "version": .string(openFMVersion),
-      "image_formats": .array(ImageFormat.allCases.map { .string($0.rawValue) }),
+      "image_formats": .array(
+        ImageFormat.allCases.filter { $0.missing == nil }.map { .string($0.rawValue) }),
+      "missing_image_formats": missingImageFormats,
       "tls": TransportInfo.tls.map(JSONValue.string) ?? .null,
       "http2": .bool(TransportInfo.hasHTTP2),
       "unix_sockets": .bool(TransportInfo.hasUnixSockets),
       "engine": engine,
       "linked": .object(linked),
     ]
+  }
+
+  /// Formats that this machine cannot read, each with what to install.
+  private static var missingImageFormats: JSONValue {
+    .object(
+      JSONObject(
+        ImageFormat.allCases.compactMap { format in
+          format.missing.map { (format.rawValue, JSONValue.string($0)) }
+        }))
   }
 
   /// The command of the embedded engine that this machine offers, or why there is none.

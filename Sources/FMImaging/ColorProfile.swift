@@ -8,6 +8,8 @@ enum ColorProfile: Equatable {
   case unreadable
   /// An ICC profile's bytes, unchecked.
   case icc([UInt8])
+  /// Numbers of ITU-T H.273 instead of a profile.
+  case codePoints(primaries: Int, transfer: Int)
 
   /// Larger ones are not read; the largest of printers have some 3 MB.
   static let maxByteCount = 8 << 20
@@ -31,6 +33,10 @@ extension JPEGStructure {
 extension PNGStructure {
   /// The profile in iCCP: a name, a zero, the method (0) and a zlib stream.
   var unpackedColorProfile: ColorProfile {
+    if let codePoints, codePoints.count == 4 {
+      let numbers = Array(codePoints)
+      return .codePoints(primaries: Int(numbers[0]), transfer: Int(numbers[1]))
+    }
     guard let payload = colorProfile else { return .absent }
     guard let nameEnd = payload.prefix(80).firstIndex(of: 0), nameEnd + 2 < payload.endIndex,
       payload[nameEnd + 1] == 0

@@ -41,9 +41,20 @@ final class ColorTransform {
   static func make(_ profile: ColorProfile, model: Model) -> Outcome {
     let bytes: [UInt8]
     switch profile {
-    case .absent: return .none
-    case .unreadable: return .unusable
-    case .icc(let icc): bytes = icc
+    case .absent:
+      return .none
+    case .unreadable:
+      return .unusable
+    case .icc(let icc):
+      bytes = icc
+    case .codePoints(let primaries, let transfer):
+      guard model == .rgb, let gamut = Gamut(primaries: primaries, transfer: transfer) else {
+        return .none
+      }
+      guard
+        let transform = ColorTransform(model: model, isGrayInRGB: false, open: gamut.profile)
+      else { return .unusable }
+      return transform.changesNothing ? .none : .convert(transform)
     }
     guard let space = colorSpace(bytes) else { return .unusable }
     let fits: Bool
@@ -55,9 +66,41 @@ final class ColorTransform {
     }
     guard fits,
       let transform = ColorTransform(
-        bytes, model: model, isGrayInRGB: model == .gray && space == "RGB ")
+        model: model, isGrayInRGB: model == .gray && space == "RGB ",
+        open: { cmsOpenProfileFromMemTHR($0, bytes, UInt32(bytes.count)) })
     else { return .unusable }
     return transform.changesNothing ? .none : .convert(transform)
+  }
+
+  /// Primaries that are wider than sRGB's, with a curve like sRGB's.
+  private struct Gamut {
+    let red: (Double, Double)
+    let green: (Double, Double)
+    let blue: (Double, Double)
+
+    /// Source: ITU-T H.273 (2021), tables 2 and 3. nil for sRGB's own primaries, for those that no
+    /// picture uses, and for light that is not meant for such a screen (PQ and HLG), which stays as
+    /// it is.
+    init?(primaries: Int, transfer: Int) {
+      guard [1, 2, 6, 13, 14, 15].contains(transfer) else { return nil }
+      switch primaries {
+      case 9: (red, green, blue) = ((0.708, 0.292), (0.170, 0.797), (0.131, 0.046))
+      case 12: (red, green, blue) = ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060))
+      default: return nil
+      }
+    }
+
+    func profile(_ context: cmsContext) -> cmsHPROFILE? {
+      func point(_ xy: (Double, Double)) -> cmsCIExyY { cmsCIExyY(x: xy.0, y: xy.1, Y: 1) }
+      var white = point((0.3127, 0.3290))
+      var primaries = cmsCIExyYTRIPLE(Red: point(red), Green: point(green), Blue: point(blue))
+      // sRGB's curve: ((x + 0.055) / 1.055) ^ 2.4, and x / 12.92 below 0.04045.
+      let parameters = [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045]
+      guard let curve = cmsBuildParametricToneCurve(context, 4, parameters) else { return nil }
+      defer { cmsFreeToneCurve(curve) }
+      let curves: [OpaquePointer?] = [curve, curve, curve]
+      return cmsCreateRGBProfileTHR(context, &white, &primaries, curves)
+    }
   }
 
   /// The colour space that an input, display, output or colour space profile states.
@@ -70,10 +113,12 @@ final class ColorTransform {
     return String(decoding: bytes[16..<20], as: UTF8.self)
   }
 
-  private init?(_ bytes: [UInt8], model: Model, isGrayInRGB: Bool) {
+  private init?(
+    model: Model, isGrayInRGB: Bool, open: (cmsContext) -> cmsHPROFILE?
+  ) {
     // A context of its own: lcms keeps state and errors there, and prints nothing.
     guard let context = cmsCreateContext(nil, nil) else { return nil }
-    guard let profile = cmsOpenProfileFromMemTHR(context, bytes, UInt32(bytes.count)) else {
+    guard let profile = open(context) else {
       cmsDeleteContext(context)
       return nil
     }

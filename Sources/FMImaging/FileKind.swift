@@ -1,8 +1,7 @@
 /// What a file's first bytes say it is; its name is never looked at.
 enum FileKind: Equatable {
-  case jpeg
-  case png
-  /// A picture of a kind that is not decoded here, by name: "WebP".
+  case picture(ImageFormat)
+  /// A picture of a kind that is not decoded here, by name: "TIFF".
   case otherPicture(String)
   /// Something that is no picture, by name: "HTML"; nil when nothing is recognised.
   case noPicture(String?)
@@ -20,13 +19,13 @@ enum FileKind: Equatable {
     }
 
     if has([0xFF, 0xD8, 0xFF]) {
-      self = .jpeg
+      self = .picture(.jpeg)
     } else if has([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
-      self = .png
+      self = .picture(.png)
     } else if has("RIFF"), has("WEBP", at: 8) {
-      self = .otherPicture("WebP")
+      self = .picture(.webp)
     } else if has("GIF87a") || has("GIF89a") {
-      self = .otherPicture("GIF")
+      self = .picture(.gif)
     } else if has([0x49, 0x49, 0x2A, 0]), has("CR", at: 8) {
       self = .otherPicture("Canon raw (CR2)")
     } else if has([0x49, 0x49, 0x2A, 0]) || has([0x4D, 0x4D, 0, 0x2A])
@@ -45,16 +44,16 @@ enum FileKind: Equatable {
       self = .otherPicture("JPEG 2000")
     } else if has([0xFF, 0xD8]) {
       // A start of image and nothing that can follow one.
-      self = .jpeg
+      self = .picture(.jpeg)
     } else if has([0x89, 0x50, 0x4E, 0x47]) {
       // Line ends converted, as a transfer in text mode does.
-      self = .png
+      self = .picture(.png)
     } else if has([0x8A, 0x4D, 0x4E, 0x47, 0x0D, 0x0A]) {
       self = .otherPicture("MNG")
     } else if has("8BPS") {
       self = .otherPicture("Photoshop (PSD)")
     } else if has("BM"), bytes.count >= 26, bytes[6..<10].allSatisfy({ $0 == 0 }) {
-      self = .otherPicture("BMP")
+      self = .picture(.bmp)
     } else if has([0, 0, 1, 0]), bytes.count >= 22, bytes[4] != 0, bytes[9] == 0 {
       self = .otherPicture("ICO")
     } else if has([0, 0, 2, 0]), bytes.count >= 22, bytes[4] != 0, bytes[9] == 0 {
@@ -92,12 +91,12 @@ enum FileKind: Equatable {
     if brands[0] == "crx " { return .otherPicture("Canon raw (CR3)") }
     for brand in brands {
       switch brand {
-      case "avif", "avis": return .otherPicture("AVIF")
-      case "heic", "heix", "hevc", "hevx", "heim", "heis": return .otherPicture("HEIC")
+      case "avif", "avis": return .picture(.avif)
+      case "heic", "heix", "hevc", "hevx", "heim", "heis": return .picture(.heic)
       default: continue
       }
     }
-    if brands.contains("mif1") || brands.contains("msf1") { return .otherPicture("HEIF") }
+    if brands.contains("mif1") || brands.contains("msf1") { return .picture(.heic) }
     return .noPicture(brands[0] == "qt  " ? "a QuickTime film" : "an MP4 film or sound file")
   }
 

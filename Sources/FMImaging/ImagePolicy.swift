@@ -21,29 +21,3 @@ public struct ImagePolicy: Sendable, Hashable {
 
   public static let `default` = ImagePolicy()
 }
-
-/// Bounds on what is read at all, checked from the file size and the header before allocating.
-public struct ImageLimits: Sendable, Hashable {
-  /// Largest file read, in bytes.
-  public var maxFileBytes: Int
-  /// Largest stored width x height, in pixels. The default is twice Pillow's
-  /// `MAX_IMAGE_PIXELS`, the bound above which Pillow refuses a picture.
-  public var maxPixels: Int
-
-  public init(maxFileBytes: Int = 256 << 20, maxPixels: Int = 178_956_970) {
-    self.maxFileBytes = maxFileBytes
-    self.maxPixels = maxPixels
-  }
-
-  public static let `default` = ImageLimits()
-
-  func check(width: Int, height: Int) throws(ImageProblem) {
-    let (pixels, overflow) = width.multipliedReportingOverflow(by: height)
-    if overflow || pixels > maxPixels {
-      throw ImageProblem(
-        .tooLarge,
-        "\(width) x \(height) pixels are more than the limit of \(maxPixels); scale the picture down"
-      )
-    }
-  }
-}

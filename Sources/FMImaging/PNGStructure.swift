@@ -15,6 +15,8 @@ struct PNGStructure {
   var isAnimated = false
   /// Payload of eXIf: a TIFF block.
   var exif: ArraySlice<UInt8>?
+  /// Payload of cICP, which overrides every other statement of colour.
+  var codePoints: ArraySlice<UInt8>?
   /// Payload of iCCP, unless sRGB overrides it.
   var colorProfile: ArraySlice<UInt8>?
   /// IHDR, PLTE, tRNS, IDAT and IEND, whole chunks in order.
@@ -89,6 +91,8 @@ struct PNGStructure {
         exif = exif ?? payload
       case "iCCP":
         colorProfile = colorProfile ?? payload
+      case "cICP":
+        codePoints = codePoints ?? payload
       case "sRGB":
         hasStandardColors = true
       case "CgBI":

@@ -15,12 +15,15 @@ struct Preparation {
 
   func run() throws(ImageProblem) -> PreparedImage {
     // The source passed these checks with its own limits.
-    let unlimited = ImageLimits(maxFileBytes: .max, maxPixels: .max)
+    let unlimited = ImageLimits.none
     switch source.info.format {
     case .jpeg:
       return try prepare(try JPEGStructure(source.bytes, limits: unlimited))
     case .png:
       return try prepare(try PNGStructure(source.bytes, limits: unlimited))
+    case .webp, .gif, .bmp, .heic, .avif:
+      return try encodeLosslessWhereSmall(
+        try source.decodeWhole(background: policy.background).upright(geometry))
     }
   }
 

@@ -62,25 +62,17 @@ public final class SourceImage: Sendable {
           + "scale the picture down")
     }
     switch FileKind(bytes) {
-    case .jpeg:
-      let structure = try JPEGStructure(bytes, limits: limits)
-      return ImageInfo(
-        format: .jpeg, storedWidth: structure.frame.width, storedHeight: structure.frame.height,
-        orientation: structure.exif.flatMap(EXIFReader.orientation(ofTIFF:)) ?? .up)
-    case .png:
-      let structure = try PNGStructure(bytes, limits: limits)
-      return ImageInfo(
-        format: .png, storedWidth: structure.width, storedHeight: structure.height,
-        orientation: structure.exif.flatMap(EXIFReader.orientation(ofTIFF:)) ?? .up)
+    case .picture(let format):
+      return try ImageInfo(format, bytes, limits: limits)
     case .otherPicture(let name):
       throw ImageProblem(
         .unsupportedFormat, "\(name) pictures are not supported; convert it to JPEG or PNG")
     case .noPicture(let name?):
       throw ImageProblem(
-        .notAnImage, "the file is \(name), not a picture; give a JPEG or PNG file")
+        .notAnImage, "the file is \(name), not a picture; give a JPEG, PNG, WebP or HEIC file")
     case .noPicture(nil):
       throw ImageProblem(
-        .notAnImage, "the file is no picture of a known kind; give a JPEG or PNG file")
+        .notAnImage, "the file is no picture of a known kind; give a JPEG, PNG, WebP or HEIC file")
     }
   }
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from openfm.imaging import PreparedImage
 from PIL import Image, ImageCms, ImageOps
+
+if TYPE_CHECKING:
+    # Seeds of the fuzz targets are made without the library.
+    from openfm.imaging import PreparedImage
 
 Pixels = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -38,7 +41,7 @@ def natural(width: int, height: int, seed: int = 1) -> Image.Image:
 
 
 def pixels(image: Image.Image | PreparedImage) -> Pixels:
-    if isinstance(image, PreparedImage):
+    if not isinstance(image, Image.Image):
         image = Image.open(io.BytesIO(image.data))
     return np.asarray(image.convert("RGB"), np.float64)
 
@@ -121,3 +124,8 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
+
+
+def passed_through(image: PreparedImage) -> bool:
+    """Whether the stored pixels are sent bit for bit."""
+    return image.route == "passThrough"

@@ -70,6 +70,7 @@ EXPORTED = {
     "PreparedImage",
     "inspect_image",
     "prepare_image",
+    "set_image_limits",
     # Evaluations
     "evaluate",
     "evaluate_async",

@@ -272,8 +272,8 @@ def bad_files(folder: Path) -> dict[str, type[fm.ImagePromptError]]:
     (folder / "damaged.png").write_bytes(png)
     (folder / "text.jpg").write_bytes(b"just words\n" * 50)
     (folder / "page.png").write_bytes(b"<!doctype html><html><body>404</body></html>")
-    natural(20, 20).save(folder / "named.jpg", "WEBP")
-    natural(20, 20).save(folder / "animation.jpg", "GIF")
+    natural(20, 20).save(folder / "named.jpg", "TIFF")
+    natural(20, 20).save(folder / "icon.jpg", "ICO")
     header = struct.pack(">IIBBBBB", 50000, 50000, 8, 2, 0, 0, 0)
     (folder / "bomb.png").write_bytes(
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -289,7 +289,7 @@ def bad_files(folder: Path) -> dict[str, type[fm.ImagePromptError]]:
         "text.jpg": fm.NotAnImageError,
         "page.png": fm.NotAnImageError,
         "named.jpg": fm.UnsupportedImageFormatError,
-        "animation.jpg": fm.UnsupportedImageFormatError,
+        "icon.jpg": fm.UnsupportedImageFormatError,
         "bomb.png": fm.ImageTooLargeError,
         "missing.jpg": fm.ImageNotFoundError,
     }

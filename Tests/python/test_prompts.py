@@ -75,8 +75,8 @@ BAD_FILES: dict[str, tuple[Callable[[Path], object], type[fm.ImagePromptError]]]
         lambda path: path.write_bytes(png_header(2_000_000_000, 2_000_000_000)),
         fm.ImageTooLargeError,
     ),
-    "animation.gif": (
-        lambda path: Image.new("P", (8, 8)).save(path),
+    "scan.tiff": (
+        lambda path: Image.new("L", (8, 8)).save(path),
         fm.UnsupportedImageFormatError,
     ),
 }

@@ -143,6 +143,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "PreparedImage",
         "inspect_image",
         "prepare_image",
+        "set_image_limits",
     ),
     "prompt": (
         "Attachment",

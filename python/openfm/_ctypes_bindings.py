@@ -131,6 +131,8 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
         (_ref, c_char_p, c_char_p, c_int, c_char_p, *_error),
     ),
     # Pictures
+    "FMImageSetLimits": (c_bool, (c_int64, c_int64, *_error)),
+    "FMImageOfferHEIFLibrary": (c_bool, (c_char_p, *_error)),
     "FMImageInspect": (c_bool, (c_char_p, c_int, POINTER(FMImageInfo), *_error)),
     "FMPreparedImageCreate": (_ref, (c_char_p, c_int, c_char_p, *_error)),
     "FMPreparedImageGetBytes": (c_void_p, (_ref, POINTER(c_size_t))),

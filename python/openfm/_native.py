@@ -151,7 +151,12 @@ def take_json(address: int | None) -> Any:
 
 
 def build_info() -> dict[str, Any]:
-    """How the library was built: its version, picture formats, versions of what is linked in."""
+    """How the library was built: its version, what is linked in, and the picture formats: those
+    that can be read here and those that cannot, with what to install."""
+    # Late: it is the only use here, and that module needs the bindings too.
+    from ._heif import offer_libraries
+
+    offer_libraries()
     info: dict[str, Any] = take_json(lib.FMCopyBuildInfoJSON())
     return info
 

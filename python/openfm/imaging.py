@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ._ctypes_bindings import FMImageInfo, lib
+from ._heif import offer_libraries
 from ._native import Handle, encode, last_error, take_json
 from .errors import InvalidImagePathError, InvalidOrientationError
 
-__all__ = ["ImageInfo", "ImagePolicy", "PreparedImage", "inspect_image", "prepare_image"]
+__all__ = [
+    "ImageInfo",
+    "ImagePolicy",
+    "PreparedImage",
+    "inspect_image",
+    "prepare_image",
+    "set_image_limits",
+]
 
 _COLOUR: Final = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 
@@ -147,6 +155,24 @@ def inspect_image(path: str | os.PathLike[str], orientation: int | None = None) 
     )
 
 
+def set_image_limits(*, max_file_bytes: int | None = None, max_pixels: int | None = None) -> None:
+    """How large a picture file may be for the rest of the process; None is the library's default.
+
+    ``max_file_bytes`` is its size (256 MB), ``max_pixels`` its stored width x height (512 million).
+    Both are checked before anything but the file is in memory; a larger one is an
+    ImageTooLargeError.
+    """
+    for name, value in (("max_file_bytes", max_file_bytes), ("max_pixels", max_pixels)):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        if not 1 <= value < 2**63:
+            raise ValueError(f"{name} must be from 1 to {2**63 - 1}, not {value}")
+    if not lib.FMImageSetLimits(max_file_bytes or 0, max_pixels or 0, None, None):
+        raise last_error()
+
+
 def path_text(path: str | os.PathLike[str]) -> str:
     """The path as text. TypeError for anything but a str or an os.PathLike of one."""
     try:
@@ -162,6 +188,8 @@ def path_text(path: str | os.PathLike[str]) -> str:
 
 
 def encode_path(path: str | os.PathLike[str]) -> bytes:
+    """The path as the library takes it. Every picture comes by here, so HEIC is made ready too."""
+    offer_libraries()
     text = path_text(path)
     if not text:
         raise InvalidImagePathError("the path of a picture is empty", text)
