@@ -467,6 +467,45 @@ char *_Nullable FMLanguageModelSessionCopyUsageJSON(FMLanguageModelSessionRef _N
  */
 char *_Nullable FMTaskCopyResponseJSON(FMTaskRef _Nonnull task);
 
+/* ---- Requests on the wire ------------------------------------------------------------------ */
+
+/*
+ * What went over the wire, without keys, and pictures only by their sizes and hashes. The
+ * environment does the same without a call: OPENFM_LOG=debug prints the lines on standard error,
+ * OPENFM_RECORD=PATH records.
+ */
+
+/*
+ * Called when a request is over, with a line for people (no line end) and a JSON object: method, url,
+ * model, status, request_bytes, response_bytes, images [{width, height, byte_count}],
+ * seconds_to_head, seconds_to_first_token, seconds_to_end, retries, tokens {prompt, completion,
+ * cached, reasoning}, finish_reason, failure; null = unknown. Both live during the call, which comes
+ * on a thread of the library and must not block.
+ */
+typedef void (*FMRequestLogCallback)(const char *_Nonnull line, const char *_Nonnull json,
+                                     void *_Nullable userInfo);
+
+/* NULL ends it; the last one holds. A call that is under way may still end after this returns. */
+void FMRequestLogSetCallback(FMRequestLogCallback _Nullable callback, void *_Nullable userInfo);
+
+/* For hosts that cannot be called: keeps the last 1,000 objects; false drops them and ends it. */
+void FMRequestLogKeep(bool keeps);
+
+/*
+ * The objects kept since the last time, oldest first, as a JSON list; each has its "line" too. Free
+ * with FMFreeString.
+ */
+char *_Nullable FMRequestLogTakeJSON(void);
+
+/*
+ * Appends every request and its answer to the file at `path`, a JSON object a line: "time" (seconds
+ * since 1970), "record" (as above), "request", "response" (JSON, or text where it is none). A
+ * picture stands there as data:TYPE;sha256,HEX;bytes=N. The file is made for its owner alone. NULL
+ * ends the recording. False with code 11 when the file cannot be opened.
+ */
+bool FMRequestLogRecord(const char *_Nullable path, int *_Nullable outErrorCode,
+                        char *_Nullable *_Nullable outErrorDescription);
+
 /* ---- Event queue -------------------------------------------------------------------------- */
 
 /*

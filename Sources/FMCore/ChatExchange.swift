@@ -19,7 +19,8 @@ struct ChatExchange {
     var answer = Answer()
     let report: RequestReport
     do {
-      let result = try await client.stream(body: chat.body) { events in
+      let subject = RequestSubject(model: configuration.model, images: chat.pictures)
+      let result = try await client.stream(body: chat.body, about: subject) { events in
         gathered.withLock { answer in
           for event in events { answer.take(event, channel) }
         }

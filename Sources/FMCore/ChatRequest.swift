@@ -7,6 +7,8 @@ struct ChatRequest {
   var body: [UInt8]
   /// The pictures of the newest prompt, as they are sent.
   var images: [SentImage]
+  /// All pictures, as the log tells them.
+  var pictures: [RequestRecord.Image]
   /// How much of the body is no picture.
   var textByteCount: Int
 
@@ -21,6 +23,9 @@ struct ChatRequest {
     body = renderer.writer.bytes
     textByteCount = body.count - renderer.imageByteCount
     images = renderer.imagesOfNewestPrompt
+    pictures = renderer.prepared.map {
+      RequestRecord.Image(width: $0.width, height: $0.height, byteCount: $0.bytes.count)
+    }
   }
 }
 
@@ -65,9 +70,9 @@ private struct Renderer {
   let policy: ImagePolicy
   var writer = JSONWriter()
   var imagesOfNewestPrompt: [SentImage] = []
+  private(set) var prepared: [PreparedImage] = []
   /// Bytes that the pictures take in the body.
   var imageByteCount = 0
-  private var prepared: [PreparedImage] = []
 
   init(policy: ImagePolicy) {
     self.policy = policy

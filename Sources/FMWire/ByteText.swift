@@ -4,6 +4,8 @@ struct ByteText {
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
+  init(bytes: [UInt8]) { self.bytes = bytes }
+
   /// Where `needle` comes first at or after `start`. Costs the product of both lengths at worst.
   func range(of needle: String, from start: Int = 0) -> Range<Int>? {
     let needle = Array(needle.utf8)

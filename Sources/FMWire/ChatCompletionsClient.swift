@@ -23,15 +23,49 @@ public struct ChatCompletionsClient: Sendable {
   /// batch, and must not block. Returns what the server said beside them, when the answer is
   /// complete. After it has returned or thrown, `take` is not called any more.
   package func stream(
-    body: [UInt8], take: @escaping @Sendable ([ChatEvent]) -> Void
+    body: [UInt8], about subject: RequestSubject = RequestSubject(),
+    take: @escaping @Sendable ([ChatEvent]) -> Void
   ) async throws -> (details: JSONObject, report: RequestReport) {
-    let sender = try ChatSender(endpoint, body: body)
+    let observation = try RequestObservation.begin(
+      RequestRecord(
+        method: "POST", url: CurlURL(endpoint.completionsURL()).shown, model: subject.model,
+        images: subject.images),
+      request: body, secrets: Secrets(of: endpoint))
+    let body = UsageRequest.adapted(body, for: endpoint)
+    var sender = try ChatSender(endpoint, body: body)
+    do {
+      let details: JSONObject
+      do {
+        details = try await Self.run(sender, observation, take)
+      } catch let error as WireError {
+        guard let other = UsageRequest.body(inPlaceOf: body, after: error, at: endpoint) else {
+          throw error
+        }
+        sender = try ChatSender(endpoint, body: other)
+        details = try await Self.run(sender, observation, take)
+      }
+      observation?.end(nil, retries: sender.report.retries)
+      return (details, sender.report)
+    } catch {
+      observation?.end(error, retries: sender.report.retries)
+      throw error
+    }
+  }
+
+  private static func run(
+    _ sender: ChatSender, _ observation: RequestObservation?,
+    _ take: @escaping @Sendable ([ChatEvent]) -> Void
+  ) async throws -> JSONObject {
     var answer = try await sender.open()
     while true {
-      let push = ChatPush(failure: answer.failure, take: take)
+      observation?.note(head: answer.response.head)
+      let push = ChatPush(failure: answer.failure) { events in
+        observation?.note(events)
+        take(events)
+      }
       do {
-        try await Self.pour(answer.response, into: push)
-        return (push.details, sender.report)
+        try await pour(answer.response, into: push, observation)
+        return push.details
       } catch let error as WireError {
         guard error.isTransient, !push.hasGiven else { throw sender.final(error) }
         answer = try await sender.reopen(after: error)
@@ -39,10 +73,15 @@ public struct ChatCompletionsClient: Sendable {
     }
   }
 
-  private static func pour(_ response: HTTPResponseStream, into push: ChatPush) async throws {
+  private static func pour(
+    _ response: HTTPResponseStream, into push: ChatPush, _ observation: RequestObservation?
+  ) async throws {
     defer { push.close() }
     do {
-      try await response.pour { push.receive($0) }
+      try await response.pour { bytes in
+        observation?.note(body: bytes)
+        return push.receive(bytes)
+      }
     } catch let error as WireError where error.kind == .endedEarly && push.isComplete {
     }
     try push.finish()
@@ -90,10 +129,21 @@ public struct ChatCompletionsClient: Sendable {
     if body != nil { headers.append((name: "Content-Type", value: "application/json")) }
     var endpoint = endpoint
     if let timeouts { endpoint.timeouts = timeouts }
-    return try await HTTPClient.shared.send(
-      endpoint.request(
-        body == nil ? "GET" : "POST", url: try endpoint.rootURL(name), headers: headers,
-        body: body ?? []),
-      maxBytes: 16 << 20)
+    let request = endpoint.request(
+      body == nil ? "GET" : "POST", url: try endpoint.rootURL(name), headers: headers,
+      body: body ?? [])
+    let observation = try RequestObservation.begin(
+      RequestRecord(method: request.method, url: CurlURL(request.url).shown),
+      request: request.body, secrets: Secrets(of: endpoint))
+    do {
+      let answer = try await HTTPClient.shared.send(request, maxBytes: 16 << 20)
+      observation?.note(head: answer.head)
+      answer.body.withUnsafeBufferPointer { observation?.note(body: $0) }
+      observation?.end(nil)
+      return answer
+    } catch {
+      observation?.end(error)
+      throw error
+    }
   }
 }

@@ -301,7 +301,7 @@ struct JSONReader {
       // Eight bytes at once while none is a quote, a backslash, a control or not ASCII.
       while position + 8 <= bytes.count {
         let word = UnsafeRawPointer(bytes.baseAddress! + position).loadUnaligned(as: UInt64.self)
-        if Self.hasSpecialByte(word) { break }
+        if JSONWords.holdsEscaped(word) || JSONWords.holdsNonASCII(word) { break }
         position += 8
       }
       guard position < bytes.count else { break }
@@ -314,19 +314,6 @@ struct JSONReader {
       position += byte < 0x80 ? 1 : try sequenceLength(byte)
     }
     throw endError()
-  }
-
-  private static func hasSpecialByte(_ word: UInt64) -> Bool {
-    let ones: UInt64 = 0x0101_0101_0101_0101
-    let highs: UInt64 = 0x8080_8080_8080_8080
-    // (x - 1) & ~x has a byte's high bit set where the byte is 0; exact for the lowest such byte,
-    // and a false alarm above it only sends the caller down the byte-by-byte path.
-    let quotes = word ^ (ones &* UInt64(UInt8(ascii: "\"")))
-    let slashes = word ^ (ones &* UInt64(UInt8(ascii: "\\")))
-    let found =
-      ((quotes &- ones) & ~quotes) | ((slashes &- ones) & ~slashes)
-      | ((word &- ones &* 0x20) & ~word) | word
-    return found & highs != 0
   }
 
   /// How long the UTF-8 sequence at `position` is (Unicode 15, table 3-7).

@@ -92,14 +92,12 @@ public struct JSONWriter: Sendable {
     var text = text
     text.withUTF8 { buffer in
       var start = 0
-      for index in buffer.indices {
-        let byte = buffer[index]
-        guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
-          continue
-        }
-        bytes.append(contentsOf: buffer[start..<index])
-        append(escapeOf: byte)
-        start = index + 1
+      var index = 0
+      while let next = JSONWords.firstEscaped(in: buffer, from: index) {
+        bytes.append(contentsOf: buffer[start..<next])
+        append(escapeOf: buffer[next])
+        start = next + 1
+        index = start
       }
       bytes.append(contentsOf: buffer[start...])
     }

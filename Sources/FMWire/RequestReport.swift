@@ -17,6 +17,9 @@ public final class RequestReport: Sendable {
   /// The rate limit headers of the newest answer, names in lower case, in the order sent.
   public var rateLimits: [(name: String, value: String)] { state.withLock(\.rateLimits) }
 
+  /// Attempts after the first.
+  var retries: Int { max(attempts.count - 1, 0) }
+
   func begin() {
     state.withLock { state in
       state.attempts.append(RequestAttempt())

@@ -216,7 +216,7 @@ import Testing
         .utf8)
     var generator = SeededGenerator(state: 0xC0FFEE)
     var refused = 0
-    for _ in 0..<20_000 {
+    for _ in 0..<rounds(20_000) {
       var bytes = seed
       let index = Int.random(in: 0..<bytes.count, using: &generator)
       bytes[index] ^= 1 << UInt8.random(in: 0..<8, using: &generator)

@@ -110,7 +110,7 @@ import Testing
           + #""usage":{"prompt_tokens":12,"cost":-1.5e-3}}"#
       ]
     var accepted = 0
-    for round in 0..<20_000 {
+    for round in 0..<rounds(20_000) {
       var bytes = Array(seeds[round % seeds.count].utf8)
       for _ in 0...Int.random(in: 0..<3, using: &generator) where !bytes.isEmpty {
         let index = Int.random(in: 0..<bytes.count, using: &generator)

@@ -56,4 +56,21 @@ import Testing
       #expect(try JSONValue(parsing: literal).jsonText == literal)
     }
   }
+
+  /// A byte that is escaped, at every place of a long text, among bytes of every kind.
+  @Test func escapesAtEveryPlace() throws {
+    for filler in ["a", "\u{7F}", "é", "東", "!", "]"] {
+      for special in ["\"", "\\", "\n", "\u{1F}", "\u{0}", "\"\""] {
+        for before in 0..<20 {
+          let text =
+            String(repeating: filler, count: before) + special + String(repeating: filler, count: 9)
+          let json = JSONValue.string(text).jsonText
+          #expect(try JSONValue(parsing: json) == .string(text))
+          let plain = try JSONSerialization.jsonObject(
+            with: Data(json.utf8), options: .fragmentsAllowed)
+          #expect(plain as? String == text)
+        }
+      }
+    }
+  }
 }

@@ -54,6 +54,11 @@ EXPORTED = {
     "Response",
     "ResponseMetadata",
     "SentImage",
+    # The wire
+    "RequestRecord",
+    "record_requests",
+    "set_request_log",
+    "take_request_log",
     "Tool",
     "Transcript",
     "TokenCount",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .image_reference import *
     from .imaging import *
     from .prompt import *
+    from .request_log import *
     from .session import *
     from .tokens import *
     from .tool import *
@@ -151,6 +152,12 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "ImageAttachment",
         "Prompt",
         "PromptComponent",
+    ),
+    "request_log": (
+        "RequestRecord",
+        "record_requests",
+        "set_request_log",
+        "take_request_log",
     ),
     "session": (
         "History",

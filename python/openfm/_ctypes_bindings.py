@@ -152,6 +152,9 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMVersion": (c_char_p, ()),
     "FMCopyBuildInfoJSON": (_owned_string, ()),
     "FMDebugLiveObjects": (c_int64, (c_int,)),
+    "FMRequestLogKeep": (None, (c_bool,)),
+    "FMRequestLogTakeJSON": (_owned_string, ()),
+    "FMRequestLogRecord": (c_bool, (c_char_p, *_error)),
     "FMShutdown": (None, ()),
 }
 

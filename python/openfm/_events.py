@@ -19,6 +19,7 @@ import struct
 import threading
 import weakref
 from array import array
+from collections.abc import Callable
 from typing import Any, Final
 
 from ._ctypes_bindings import lib
@@ -43,6 +44,9 @@ _CAPACITY: Final = 1 << 16
 
 # How long a cancelled request may take to end before its session goes on without it, in seconds.
 CANCEL_TIMEOUT: Final = 1.0
+
+# Called by a loop when requests of it are over, before their results are delivered.
+after_request: Callable[[], None] | None = None
 
 # Never an id(): the address of a collected object is soon another's.
 _tokens = itertools.count(1)
@@ -291,6 +295,8 @@ class EventQueue:
             if request is not None:
                 if kind == _END:
                     del requests[token]
+                    if after_request is not None:
+                        _call_after_request()
                 request.receive(kind, status, str(view[start : start + length], "utf-8", "replace"))
             offset += size
 
@@ -298,6 +304,16 @@ class EventQueue:
         # The loop was closed. Nobody will read what still comes.
         for request in getattr(self, "_requests", {}).values():
             request.cancel()
+
+
+def _call_after_request() -> None:
+    try:
+        if after_request is not None:
+            after_request()
+    except Exception as error:
+        asyncio.get_running_loop().call_exception_handler(
+            {"message": "the request log's handler raised", "exception": error}
+        )
 
 
 class _Buffer:
