@@ -76,7 +76,7 @@ final class RequestObservation: Sendable {
       case nil: break
       case let error as WireError:
         state.record.failure = error.kind.rawValue
-        state.record.status = error.httpStatus ?? state.record.status
+        state.record.status = state.record.status ?? error.httpStatus
         // The body of an error is read by others.
         if state.response.isEmpty, let body = error.body {
           state.response = Array(body.utf8)

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import FMWire
@@ -101,6 +102,36 @@ extension NetworkTests {
         events == [
           .finish(reason: "stop"), .usage(ChatUsage(promptTokens: 5, completionTokens: 0)),
         ])
+    }
+
+    /// A server that refuses `stream_options` is asked again without, once; from then on at once.
+    @Test(arguments: ["status=400", "status=422&message=extra+fields:+stream_options"])
+    func toleratesThatUsageIsRefused(_ options: String) async throws {
+      let own = ScriptedServer()
+      let scenario = "scenario:no-stream-options?" + options
+      var writer = JSONWriter()
+      writer.value([
+        "model": .string(scenario), "stream": true, "stream_options": ["include_usage": true],
+        "messages": [["role": "user", "content": .string(UsageRequest.member)]],
+        "user": "after",
+      ])
+      let body = writer.bytes
+      let text = Mutex("")
+      for _ in 0..<2 {
+        text.withLock { $0 = "" }
+        _ = try await own.client().stream(body: body) { events in
+          text.withLock { $0 += events.text }
+        }
+        #expect(text.withLock { $0 } == "Hello, world!")
+      }
+      let log = try await own.log().filter { $0["method"] == "POST" }
+      #expect(log.map { $0["body"]?["stream_options"] == nil } == [false, true, true])
+      // The text that looks like the member is left alone.
+      for entry in log {
+        let message = entry["body"]?["messages"]?.arrayValue?.first
+        #expect(message?["content"]?.stringValue == UsageRequest.member)
+        #expect(entry["body"]?["user"] == "after")
+      }
     }
 
     @Test func skipsCommentsWrappedAsData() async {

@@ -659,6 +659,14 @@ def plain(body: Any, options: Options) -> Scenario:
     return {"status": 200, "steps": [{"json": completion(text, body, options)}]}
 
 
+def no_stream_options(body: Any, options: Options) -> Scenario:
+    """Refuses requests that ask for usage in a stream, and answers others."""
+    if isinstance(body, dict) and "stream_options" in body:
+        message = options.get("message", "Unrecognized request argument supplied: stream_options")
+        return error(body, {"status": options.get("status", "400"), "message": message})
+    return text(body, {**options, "usage": "absent"})
+
+
 def ok_with_error(body: Any, options: Options) -> Scenario:
     """Status 200, JSON error body."""
     step = error_body(options.get("shape", "openai"), options.get("message", "broken"), 500, {})
@@ -851,6 +859,7 @@ SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
     "no-content": no_content,
     "error": error,
     "ok-with-error": ok_with_error,
+    "no-stream-options": no_stream_options,
     "overflow": overflow,
     "midstream-error": midstream_error,
     "unauthorized": status_of(401, "Incorrect API key provided.", code="invalid_api_key"),
