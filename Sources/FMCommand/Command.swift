@@ -61,6 +61,11 @@ public enum Command {
       let command = AvailableCommand(asksJSON: parsed.contains(.option(.json)), console: console)
       return try command.run() ? .success : .unavailable
     case "eval": try EvalCommand(arguments: rest, console: console).run()
+    case "model":
+      let command = try ModelCommand(rest, console: console)
+      guard !command.asksHelp else { return try show(Help.model, console) }
+      try command.run()
+      return .success
     case "help", "--help", "-h":
       guard let topic = rest.first(where: { $0 != "--help" && $0 != "-h" }) else {
         return try show(Help.overview, console)

@@ -4,7 +4,7 @@ import FMWire
 enum Help {
   static let version = "fm (OpenFM) \(openFMVersion)\n"
 
-  static let commands = ["respond", "available", "eval", "help"]
+  static let commands = ["respond", "available", "eval", "model", "help"]
 
   static let overview = """
     Asks a language model about texts and pictures.
@@ -13,6 +13,7 @@ enum Help {
       fm respond [PROMPT] [OPTIONS]   one prompt, one answer
       fm available [--json]           what the default model is, or how to get one
       fm eval CASES --prompt FILE     a prompt on many cases, scored
+      fm model COMMAND                fetch, list and remove model files
       fm help [COMMAND]
       fm --version
 
@@ -116,6 +117,35 @@ enum Help {
       fm eval photos/ --prompt-text "Which animal is it?" --score contains --fail-under 0.9
       fm eval cases.csv --prompt prompt.txt --schema s.json --score exact:colour --report run.html
 
+    \(exitCodes)
+
+    """
+
+  static let model = """
+    Fetches, lists, finds and removes model files. The newest installed one is the default model where
+    no other is named.
+
+    Usage:
+      fm model list [--json]
+      fm model pull MODEL [--mmproj REFERENCE] [--sha256 DIGEST] [--json]
+      fm model path MODEL [--json]
+      fm model remove MODEL [--json]
+
+    Options:
+    \(table(of: ModelOption.self))
+
+    MODEL: a name that fm model list shows, hf://ORGANISATION/REPOSITORY[@REVISION]/FILE.gguf for a
+    file of the Hugging Face hub, or the URL of a GGUF file; for path and remove also a file's name.
+
+    Pull goes on where an earlier one broke off, checks the SHA-256 that the hub tells or DIGEST, and
+    installs a file only when it is complete. It prints the path; the progress goes to a terminal's
+    stderr. HF_ENDPOINT names another hub, HF_TOKEN is the key for it.
+
+    Files lie in $XDG_DATA_HOME/openfm/models (~/.local/share/openfm/models), each with a note on where
+    it came from; what is not complete lies in $XDG_CACHE_HOME/openfm/downloads.
+
+    \(exitCodes)
+
     """
 
   private static let environment = """
@@ -138,6 +168,7 @@ enum Help {
     case "respond": respond
     case "available": available
     case "eval": eval
+    case "model": model
     case "help": overview
     default: nil
     }

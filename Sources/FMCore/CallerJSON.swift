@@ -431,3 +431,17 @@ package enum EngineDefaults {
     EngineDiscovery.setDefaults(command: command, modelPath: modelPath)
   }
 }
+
+extension ModelStore.PullOptions {
+  /// The options of FMModelPull; nil = none.
+  package init(json text: String?) throws(Failure) {
+    self.init()
+    guard let text else { return }
+    let object = try parseObject(text, "model options", .invalidArgument)
+    let members = MemberReader(object: object, name: "model options", status: .invalidArgument)
+    try members.requireOnly(["sha256", "mmproj", "python"])
+    sha256 = try members.value("sha256", "text", \.stringValue)
+    projector = try members.value("mmproj", "text", \.stringValue)
+    python = try members.value("python", "path", \.stringValue)
+  }
+}

@@ -21,6 +21,7 @@ package struct Failure: Error, Sendable {
     case let error as ImageError:
       self.init(StatusCode(error.kind), error.message, details: ["path": error.path])
     case let error as PromptError: self.init(error)
+    case let error as ModelError: self.init(StatusCode(error.kind), error.message)
     case let error as LanguageModelError: self.init(error)
     case let error as WireError: self.init(error)
     case let error as EngineError:
@@ -162,6 +163,18 @@ package struct Failure: Error, Sendable {
 }
 
 extension StatusCode {
+  init(_ kind: ModelError.Kind) {
+    self =
+      switch kind {
+      case .notInstalled: .assetsUnavailable
+      case .badReference: .invalidArgument
+      case .badFile: .invalidResponse
+      case .storage: .modelStorage
+      case .unreachable: .connect
+      case .cancelled: .unknown
+      }
+  }
+
   init(_ kind: ImageError.Kind) {
     self =
       switch kind {

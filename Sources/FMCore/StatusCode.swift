@@ -50,6 +50,7 @@ package enum StatusCode: Int32, Sendable, CaseIterable {
   case emptyResponse = 164
   case toolCall = 165
   case toolRoundLimit = 166
+  case modelStorage = 167
   case usedAfterFork = 170
   case shutDown = 171
 

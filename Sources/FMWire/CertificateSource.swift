@@ -1,4 +1,13 @@
 import Glibc
+import Synchronization
+
+/// The PEM file of certificate authorities that the host carries.
+public enum HostCertificates {
+  fileprivate static let path = Mutex<String?>(nil)
+
+  /// Used where neither the environment nor the system has any. The last call holds.
+  public static func set(_ file: String?) { path.withLock { $0 = file } }
+}
 
 /// The certificate authorities that a TLS connection trusts.
 enum CertificateSource: Sendable, Equatable {
@@ -16,8 +25,8 @@ enum CertificateSource: Sendable, Equatable {
     "/etc/ssl/cert.pem",  // Alpine
   ]
 
-  /// The given file, else SSL_CERT_FILE, CURL_CA_BUNDLE, SSL_CERT_DIR, else a known bundle. What
-  /// was named but is not there is an error, never passed over.
+  /// The given file, else SSL_CERT_FILE, CURL_CA_BUNDLE, SSL_CERT_DIR, else a known bundle, else the
+  /// host's. What was named but is not there is an error, never passed over.
   static func find(
     _ given: String?, for url: String, known: [String] = knownFiles
   ) throws(WireError) -> CertificateSource {
@@ -29,10 +38,13 @@ enum CertificateSource: Sendable, Equatable {
       return .folder(try checked(path, "SSL_CERT_DIR", for: url))
     }
     if let path = known.first(where: { access($0, R_OK) == 0 }) { return .file(path) }
+    if let path = HostCertificates.path.withLock({ $0 }), access(path, R_OK) == 0 {
+      return .file(path)
+    }
     throw WireError(
       kind: .tls,
       message: "no certificate authorities found to check \(url) with; install the package "
-        + "ca-certificates or set SSL_CERT_FILE", url: url)
+        + "ca-certificates, or (for Python) certifi, or set SSL_CERT_FILE", url: url)
   }
 
   private static func environment(_ name: String) -> String? {

@@ -40,6 +40,12 @@ struct EngineSettings {
     return self["HOME"].map { $0 + "/.local/share/openfm/models" }
   }
 
+  /// Where what can be fetched again lies; nil when neither XDG_CACHE_HOME nor HOME tells.
+  var cacheFolder: String? {
+    if let cache = self["XDG_CACHE_HOME"], cache.hasPrefix("/") { return cache + "/openfm" }
+    return self["HOME"].map { $0 + "/.cache/openfm" }
+  }
+
   /// The program's path: the name itself where it has a slash, else the first match on PATH.
   func executable(_ name: String) -> String? {
     guard !name.isEmpty else { return nil }

@@ -19,7 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "Tests/server"))
+sys.path.insert(0, str(ROOT))
 from scripted_server import ScriptedServer  # noqa: E402
+
+import build_backend  # noqa: E402
 
 PHOTO = ROOT / "Examples/photos/waterfall-orientation-6.jpg"
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
@@ -83,7 +86,7 @@ def main(place: Path) -> int:
     root = place / "debian"
     debian(root)
     for name in ("swift", "curl", "jpeg"):
-        found = run("find", root / "usr/lib", "-name", f"*{name}*.so*")
+        found = run("find", root / "usr", root / "opt", "-name", f"*{name}*.so*")
         check(f"the Debian has no {name}", name not in found, found)
     check("the Debian has no certificates", not (root / BUNDLE[1:]).exists(), BUNDLE)
 
@@ -91,30 +94,20 @@ def main(place: Path) -> int:
     wheels = place / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
     library = ROOT / ".build/openfm/lib/libFoundationModels.so.1"
-    code = "import sys, build_backend as b; b.build_wheel(sys.argv[1])"
-    environment = {**os.environ, "OPENFM_PREBUILT_LIBRARY": str(library)}
-    told = run(sys.executable, "-c", code, wheels, env=environment, cwd=ROOT)
-    made = list(wheels.glob("*.whl"))
-    if not made:
-        sys.exit(f"there is no wheel:\n{told}")
-    name = made[0].name
+    name = build_backend.build_wheel(str(wheels), {"prebuilt-library": str(library)})
     pip = place / "pip"
-    run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", pip, "pip")
+    run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", pip, "pip", "certifi")
     inside = root / "opt/test"
     shutil.rmtree(inside, ignore_errors=True)
     inside.mkdir(parents=True)
     for file in [wheels / name, *pip.iterdir(), PHOTO, ROOT / "Tests/bare/hello.py"]:
         shutil.copy(file, inside)
     pip_wheel = next(file.name for file in pip.iterdir() if file.name.startswith("pip-"))
+    certifi = next(file.name for file in pip.iterdir() if file.name.startswith("certifi-"))
 
     def chroot(*command: object, **more: str) -> str:
         environment = {"PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": "/opt/test", **more}
-        # As everywhere, /proc is there: a program finds its library by where it lies itself.
-        script = 'mount -t proc proc "$0/proc" && exec "$@"'
-        enter = ["unshare", "-m", "sh", "-c", script, root]
-        program = shutil.which("chroot", path="/usr/sbin:/usr/bin:/sbin:/bin")
-        inside = ["env", "-i", *[f"{k}={v}" for k, v in environment.items()], "LC_ALL=C.UTF-8"]
-        return run(*enter, program, root, *inside, *command)
+        return run("chroot", root, *command, env={**environment, "LC_ALL": "C.UTF-8"})
 
     def install(*arguments: str) -> str:
         base = ["python3", f"/opt/test/{pip_wheel}/pip"]
@@ -122,7 +115,7 @@ def main(place: Path) -> int:
             *base, *arguments, PIP_BREAK_SYSTEM_PACKAGES="1", PIP_ROOT_USER_ACTION="ignore"
         )
 
-    install("uninstall", "-y", "-q", "openfm")
+    install("uninstall", "-y", "-q", "openfm", "certifi")
     told = install("install", "-q", "--no-index", f"/opt/test/{name}")
     check("pip install WHEEL", "exit" not in told, told)
     told = chroot("fm", "--version")
@@ -169,6 +162,14 @@ def main(place: Path) -> int:
         shutil.copy(certificate, inside / "ca.pem")
         for language, told in ask(server.base_url, SSL_CERT_FILE="/opt/test/ca.pem").items():
             check(f"{language}: https with SSL_CERT_FILE", answered(language, told), told)
+
+        install("install", "-q", "--no-index", f"/opt/test/{certifi}")
+        found = chroot("python3", "-c", "import certifi; print(certifi.where())").strip()
+        bundle = root / found.lstrip("/")
+        bundle.write_text(bundle.read_text() + Path(certificate).read_text())
+        told = ask(server.base_url)["Python"]
+        check("Python: https with certifi alone", answered("Python", told), told)
+        install("uninstall", "-y", "-q", "certifi")
 
         system = root / BUNDLE[1:]
         system.parent.mkdir(parents=True, exist_ok=True)

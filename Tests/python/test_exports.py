@@ -98,6 +98,7 @@ FoundationModelsError
     UnsupportedCapabilityError
     EmptyResponseError
     ToolRoundLimitError
+    ModelStorageError
     EngineError
       EngineNotStartedError
       EngineFailedError

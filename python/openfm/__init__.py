@@ -95,6 +95,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "InvalidPromptTextError",
         "InvalidResponseError",
         "InvalidURLError",
+        "ModelStorageError",
         "NotAnImageError",
         "PromptError",
         "PromptTypeError",

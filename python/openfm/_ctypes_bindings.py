@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import (
+    CFUNCTYPE,
     POINTER,
     Structure,
     c_bool,
@@ -27,7 +28,7 @@ from ctypes import (
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["FMImageInfo", "lib", "library_path"]
+__all__ = ["FMImageInfo", "FMModelProgress", "lib", "library_path"]
 
 _ENVIRONMENT: Final = "OPENFM_LIBRARY"
 # The first is what a wheel carries; the second what a plain link of a build leaves.
@@ -49,6 +50,9 @@ class FMImageInfo(Structure):
     )
 
 
+# bool (*)(file, received, total, userInfo) of OpenFM.h; called on the calling thread.
+FMModelProgress = CFUNCTYPE(c_bool, c_char_p, c_int64, c_int64, c_void_p)
+
 _ref = c_void_p
 # `char *` results that the caller frees: as an address, since c_char_p would drop it.
 _owned_string = c_void_p
@@ -69,6 +73,14 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMLanguageModelCopyCapabilitiesJSON": (_owned_string, (_ref,)),
     "FMLanguageModelLoadOnQueue": (_ref, (_ref, _ref, c_uint64, *_error)),
     "FMEngineSetDefaults": (c_bool, (c_char_p, *_error)),
+    # Model files
+    "FMModelPull": (
+        _owned_string,
+        (c_char_p, c_char_p, FMModelProgress, c_void_p, *_error),
+    ),
+    "FMModelCopyListJSON": (_owned_string, _error),
+    "FMModelCopyInstalledJSON": (_owned_string, (c_char_p, *_error)),
+    "FMModelRemove": (c_bool, (c_char_p, *_error)),
     # Sessions
     "FMLanguageModelSessionCreateFromSystemLanguageModel": (
         _ref,
@@ -151,6 +163,7 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMLastErrorCopyDetailsJSON": (_owned_string, ()),
     "FMVersion": (c_char_p, ()),
     "FMCopyBuildInfoJSON": (_owned_string, ()),
+    "FMSetDefaultCertificateFile": (c_bool, (c_char_p, *_error)),
     "FMDebugLiveObjects": (c_int64, (c_int,)),
     "FMRequestLogKeep": (None, (c_bool,)),
     "FMRequestLogTakeJSON": (_owned_string, ()),

@@ -19,6 +19,7 @@ __all__ = [
     "debug_live_objects",
     "encode",
     "last_error",
+    "offer_certificates",
     "process_generation",
     "raise_last_error",
     "take_json",
@@ -148,6 +149,27 @@ def take_json(address: int | None) -> Any:
     """Copies, frees and parses a JSON text that the library returned; None for NULL."""
     text = take_string(address)
     return None if text is None else json.loads(text)
+
+
+_certificates_offered = False
+
+
+def offer_certificates() -> None:
+    """Tells the library once where certifi's certificates are, without loading that package.
+
+    They are used where the system has none. At the first model and not at import, since it searches
+    the path.
+    """
+    global _certificates_offered
+    if _certificates_offered:
+        return
+    _certificates_offered = True
+    from importlib.util import find_spec
+
+    spec = find_spec("certifi")
+    if spec is not None and spec.origin is not None:
+        file = os.path.join(os.path.dirname(spec.origin), "cacert.pem")  # noqa: PTH118, PTH120
+        lib.FMSetDefaultCertificateFile(os.fsencode(file), None, None)
 
 
 def build_info() -> dict[str, Any]:

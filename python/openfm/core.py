@@ -14,7 +14,14 @@ from typing import Any, Final, Literal
 
 from ._ctypes_bindings import lib
 from ._events import EventQueue
-from ._native import Handle, encode, last_error, take_json, take_string
+from ._native import (
+    Handle,
+    encode,
+    last_error,
+    offer_certificates,
+    take_json,
+    take_string,
+)
 from .errors import InvalidArgumentError, InvalidPromptTextError
 from .imaging import ImagePolicy
 from .prompt import check_prompt, compose
@@ -217,6 +224,7 @@ class SystemLanguageModel(LanguageModel):
                 f"{type(guardrails).__name__}"
             )
         _offer_bundled_engine()
+        offer_certificates()
         super().__init__(Handle(lib.FMSystemLanguageModelCreate(use_case.value, guardrails.value)))
         self.use_case = use_case
         self.guardrails = guardrails
@@ -280,6 +288,7 @@ class ChatCompletionsLanguageModel(LanguageModel):
         image_policy: ImagePolicy | None = None,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
+        offer_certificates()
         options: dict[str, Any] = {
             "headers": _checked_headers(headers),
             "timeout": _checked_timeout(timeout),

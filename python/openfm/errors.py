@@ -17,6 +17,7 @@
     │  ├─ UnsupportedCapabilityError          capability, e.g. "images"
     │  ├─ EmptyResponseError
     │  ├─ ToolRoundLimitError                 limit
+    │  ├─ ModelStorageError                   a model file cannot be stored or removed
     │  └─ EngineError                         the embedded engine; log_tail
     │     ├─ EngineNotStartedError
     │     ├─ EngineFailedError                started, but never became ready
@@ -107,6 +108,7 @@ __all__ = [
     "InvalidPromptTextError",
     "InvalidResponseError",
     "InvalidURLError",
+    "ModelStorageError",
     "NotAnImageError",
     "PromptError",
     "PromptTypeError",
@@ -180,6 +182,7 @@ class GenerationErrorCode(IntEnum):
     EMPTY_RESPONSE = 164
     TOOL_CALL = 165
     TOOL_ROUND_LIMIT = 166
+    MODEL_STORAGE = 167
     USED_AFTER_FORK = 170
     SHUT_DOWN = 171
 
@@ -362,6 +365,12 @@ class ToolRoundLimitError(GenerationError):
 
     default_code = GenerationErrorCode.TOOL_ROUND_LIMIT
     limit: int | None = _detail("limit")
+
+
+class ModelStorageError(GenerationError):
+    """A model file cannot be stored, read or removed: no room, no permission."""
+
+    default_code = GenerationErrorCode.MODEL_STORAGE
 
 
 class EngineError(GenerationError):
@@ -696,6 +705,7 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
         EngineDiedError,
         EmptyResponseError,
         ToolRoundLimitError,
+        ModelStorageError,
         UsedAfterForkError,
         ShutDownError,
     )
