@@ -62,7 +62,7 @@ TEST(the_list_is_taken_once) {
 }
 
 TEST(requests_are_recorded) {
-  char path[] = "/tmp/openfm-record-XXXXXX";
+  char path[] = P_tmpdir "/openfm-record-XXXXXX";
   close(mkstemp(path));
   CHECK(FMRequestLogRecord(path, NULL, NULL));
   ask("text?text=fine");

@@ -20,6 +20,7 @@ from ._native import build_info, debug_live_objects
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import models as models
     from .compat import *
     from .core import *
     from .errors import *
@@ -147,6 +148,8 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "prepare_image",
         "set_image_limits",
     ),
+    # Used by its own name: openfm.models.pull().
+    "models": (),
     "prompt": (
         "Attachment",
         "ComposedPrompt",
