@@ -4,8 +4,8 @@ import CCurl
 final class CurlURL {
   private let pointer: OpaquePointer
 
-  /// Throws `.invalidURL`, with curl's reason.
-  init(_ text: String) throws(WireError) {
+  /// Throws `.invalidURL`, with curl's reason; `name` is what the message calls the URL.
+  init(_ text: String, as name: String = "URL") throws(WireError) {
     guard let pointer = curl_url() else {
       throw WireError(kind: .invalidURL, message: "out of memory")
     }
@@ -33,7 +33,7 @@ final class CurlURL {
       let shown = reason.hasPrefix("it does not start") ? " '\(Self.withoutSecrets(text))'" : ""
       throw WireError(
         kind: .invalidURL,
-        message: "the URL\(shown) cannot be used: \(reason); write it like "
+        message: "the \(name)\(shown) cannot be used: \(reason); write it like "
           + "http://127.0.0.1:8080 or https://host/v1")
     }
   }

@@ -3,7 +3,7 @@ extension Endpoint {
   /// that, a port and a path: what else a URL can carry ends up in logs, and keys have a place of
   /// their own.
   package func validate() throws(WireError) {
-    let url = try CurlURL(baseURL)
+    let url = try CurlURL(baseURL, as: "base URL")
     guard let excess = url.excess else { return }
     throw WireError(
       kind: .invalidURL,
