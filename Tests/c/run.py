@@ -46,7 +46,7 @@ def make_pictures(folder: Path) -> None:
     (folder / "text.jpg").write_text("just some text\n" * 20)
     (folder / "page.png").write_text("<!DOCTYPE html><html><body>no</body></html>\n")
     (folder / "folder.jpg").mkdir()
-    Image.new("L", (8, 8)).save(folder / "old.bmp")
+    Image.new("L", (8, 8)).save(folder / "scan.tiff")
 
 
 def build(name: str, folder: Path) -> Path:

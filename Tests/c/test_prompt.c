@@ -27,7 +27,7 @@ TEST(each_bad_picture_has_its_code_and_names_the_file) {
       {"empty.jpg", FMStatusImageEmpty},
       {"text.jpg", FMStatusNotAnImage},
       {"page.png", FMStatusNotAnImage},
-      {"old.bmp", FMStatusUnsupportedImageFormat},
+      {"scan.tiff", FMStatusUnsupportedImageFormat},
       {"cut-in-header.jpg", FMStatusCorruptImage},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
