@@ -49,11 +49,12 @@ let package = Package(
       name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
     .target(name: "CLinux"),
     .target(name: "CRelease", cSettings: isStatic ? [.define("FM_RELEASE")] : []),
+    .target(name: "CBase64"),
 
     .target(
       name: "FMImaging",
       dependencies: ["CJPEG", "CSPNG", "CWebP", "CHEIF", "CZimg", "CLCMS", "CExif", "CCrypto"]),
-    .target(name: "FMWire", dependencies: ["CCurl", "CCrypto", "CLinux"]),
+    .target(name: "FMWire", dependencies: ["CBase64", "CCurl", "CCrypto", "CLinux"]),
     .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
     .target(name: "FMCommand", dependencies: ["FMCore", "FMImaging", "FMWire", "CLinux"]),
     .target(

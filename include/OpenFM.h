@@ -171,7 +171,7 @@ int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
  *    "supports_tools": bool,        asked of the server when absent, true where it does not tell
  *    "server": "llama.cpp"|"ollama"|"vllm"|"lmstudio"|"mlx"|"openai"|"generic",
  *                                   whose rules apply; found out when absent and when it matters
- *    "image": {"max_long_edge": px, "quality": 1-100, "background": "#RRGGBB", "verify": bool},
+ *    "image": POLICY,               see FMImagePrepare
  *    "extra_body": {...}}           members added to every request's body
  * Serves wherever an FMSystemLanguageModelRef is asked for. Connects to nothing. +1, or NULL with
  * code 11 or 147.
@@ -182,6 +182,15 @@ FMSystemLanguageModelRef _Nullable FMLanguageModelCreateChatCompletions(
     char *_Nullable *_Nullable outErrorDescription);
 
 /*
+ * The same model with another policy for pictures (POLICY of FMImagePrepare, as changes to the one
+ * that suits the model's family). `model` NULL = the default model; it is not changed. +1, or NULL
+ * with code 11.
+ */
+FMSystemLanguageModelRef _Nullable FMLanguageModelCreateWithImagePolicy(
+    FMSystemLanguageModelRef _Nullable model, const char *_Nullable policyJSON,
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
+/*
  * Why a model is unavailable and what to do, in one sentence; NULL when it is available. Free with
  * FMFreeString.
  */
@@ -189,8 +198,8 @@ char *_Nullable FMLanguageModelCopyUnavailableExplanation(FMSystemLanguageModelR
 
 /*
  * What a model is, as a JSON object: kind ("chat-completions", "engine", "unavailable"), model,
- * base_url, model_path, mmproj_path, engine (command), context_size - those that apply. Holds no
- * key. Starts nothing. Free with FMFreeString.
+ * base_url, model_path, mmproj_path, engine (command), context_size, image (its policy, every
+ * member, null for no limit) - those that apply. Holds no key. Starts nothing. Free with FMFreeString.
  */
 char *_Nullable FMLanguageModelCopyDescriptionJSON(FMSystemLanguageModelRef _Nonnull model);
 
@@ -354,7 +363,7 @@ typedef struct FMImageInfo {
   int32_t storedHeight;
   int32_t orientation;  /* 1 to 8: the given one, else the file's, else 1 */
   int64_t byteCount;
-  char mediaType[32];   /* e.g. "image/jpeg", by the magic bytes */
+  char mimeType[32];    /* e.g. "image/jpeg", by the magic bytes */
   char sha256[65];      /* of the file's bytes, lower-case hexadecimal */
 } FMImageInfo;
 
@@ -393,32 +402,96 @@ bool FMComposedPromptAddAttachmentWithOrientation(
     int orientation, const char *_Nullable expectedSHA256, int *_Nullable outErrorCode,
     char *_Nullable *_Nullable outErrorDescription);
 
+/*
+ * The same with a policy for this picture (POLICY of FMImagePrepare, as changes to the one of the
+ * model that it is sent to; NULL or "" = none).
+ */
+bool FMComposedPromptAddAttachmentWithPolicy(
+    FMComposedPromptRef _Nonnull prompt, const char *_Nonnull path, const char *_Nullable label,
+    int orientation, const char *_Nullable policyJSON, const char *_Nullable expectedSHA256,
+    int *_Nullable outErrorCode, char *_Nullable *_Nullable outErrorDescription);
+
 /* FMComposedPromptAddText with an error channel: code 120 for a text that is no UTF-8. */
 bool FMComposedPromptAddTextBytes(FMComposedPromptRef _Nonnull prompt, const char *_Nonnull text,
                                   size_t length, int *_Nullable outErrorCode,
                                   char *_Nullable *_Nullable outErrorDescription);
 
+/* A picture as a model is sent it. Immutable. */
 typedef const void *FMPreparedImageRef;
 
 /*
- * What a model would be sent for the picture at `path`: upright, without transparency and metadata,
- * within the policy (`policyJSON` as "image" of FMLanguageModelCreateChatCompletions; NULL = the
- * default). +1, or NULL with a code 100 to 124.
+ * Makes the picture at `path` ready for a model: upright, without transparency and metadata, within
+ * the policy. `orientation` 0 takes the file's own, 1 to 8 replaces it. `policyJSON` (NULL or "" = the
+ * default) is a JSON object, all members optional, null counting as absent:
+ *   {"preset": name,               the policy of a family of models, "default", "openai-tiles",
+ *                                  "openai-patches", "claude", "gemini", "qwen2-vl", "qwen3-vl",
+ *                                  "llava", "gemma-3", "smolvlm", "pixtral" ...; the other members
+ *                                  are changes to it. A model has the preset that its name tells.
+ *    "max_long_edge": pixels, "max_short_edge": pixels, "max_pixels": pixels,   0 = no limit;
+ *                                  larger pictures are scaled down, none is scaled up
+ *    "max_bytes": bytes,           of the encoded file, 0 = no limit: lowers the quality as far as it
+ *                                  has to, then the size
+ *    "side_multiple": pixels,      both sides become multiples where the picture is scaled
+ *    "formats": ["jpeg", "png"],   what may be sent
+ *    "quality": 1-100,             of JPEG
+ *    "background": "#RRGGBB",      what shows through transparency
+ *    "metadata": "strip"|"keep",   EXIF, XMP, IPTC and comments
+ *    "verify": bool}               whether a picture that is passed through is checked to its end
+ * `expectedSHA256` as for FMComposedPromptAddAttachmentWithOrientation.
+ * Reads, and unless the same was prepared before, decodes and encodes; the calling thread does it.
+ * +1: give it back with FMRelease. NULL on failure, with a code 11 or 100 to 124.
  */
-FMPreparedImageRef _Nullable FMPreparedImageCreate(const char *_Nonnull path, int orientation,
-                                                   const char *_Nullable policyJSON,
-                                                   int *_Nullable outErrorCode,
-                                                   char *_Nullable *_Nullable outErrorDescription);
+FMPreparedImageRef _Nullable FMImagePrepare(const char *_Nonnull path, int orientation,
+                                            const char *_Nullable policyJSON,
+                                            const char *_Nullable expectedSHA256,
+                                            int *_Nullable outErrorCode,
+                                            char *_Nullable *_Nullable outErrorDescription);
 
 /* The encoded file, `length` bytes, alive as long as the image. */
 const uint8_t *_Nullable FMPreparedImageGetBytes(FMPreparedImageRef _Nonnull image,
                                                  size_t *_Nonnull length);
 
+/* What is known about a prepared picture. */
+typedef struct FMPreparedImageInfo {
+  int32_t width;          /* pixels, of what is sent */
+  int32_t height;
+  int32_t originalWidth;  /* pixels of the original, upright */
+  int32_t originalHeight;
+  double scale;           /* sent pixels for one of the original, at most 1 */
+  int64_t byteCount;
+  int32_t orientation;    /* as found, 1 to 8; the pixels have taken it over */
+  char mimeType[32];      /* "image/jpeg" or "image/png" */
+  char action[16];        /* "passthrough": the file's pixels as they are; "lossless-turn": the same,
+                             turned; "re-encoded" */
+  char sha256[65];        /* of the bytes, lower-case hexadecimal */
+} FMPreparedImageInfo;
+
+/* Fills `info`. False only for a bad reference. Costs a SHA-256 of the bytes. */
+bool FMPreparedImageGetInfo(FMPreparedImageRef _Nonnull image, FMPreparedImageInfo *_Nonnull info);
+
+/* Prepared pictures are kept by content, orientation and policy, the least recently used go first. */
+typedef struct FMImageCacheInfo {
+  int64_t count;     /* pictures held */
+  int64_t byteCount; /* of their encoded files */
+  int64_t byteLimit;
+  int64_t hits;      /* since the start, or FMImageCacheClear */
+  int64_t misses;
+  int64_t evictions;
+} FMImageCacheInfo;
+
+bool FMImageCacheGetInfo(FMImageCacheInfo *_Nonnull info);
+
+/* Forgets every prepared picture and sets the counters to zero. */
+void FMImageCacheClear(void);
+
 /*
- * {"media_type", "width", "height", "source_width", "source_height", "byte_count", "route":
- * "passThrough"|"reencoded"...}; the source size is upright. Free with FMFreeString.
+ * Tokens of context that a picture of that size, as it is sent, is likely to cost the model of that
+ * name. `*isExact` (may be NULL): whether the rule is the model's own to the token. A server's own
+ * count holds over it. -1 on failure, with code 11.
  */
-char *_Nullable FMPreparedImageCopyInfoJSON(FMPreparedImageRef _Nonnull image);
+int64_t FMImageEstimateTokens(const char *_Nonnull model, int width, int height,
+                              bool *_Nullable isExact, int *_Nullable outErrorCode,
+                              char *_Nullable *_Nullable outErrorDescription);
 
 /* ---- Guided generation -------------------------------------------------------------------- */
 
@@ -511,8 +584,8 @@ char *_Nullable FMLanguageModelSessionCopyAttachmentJSON(
  *   RESPONSE = {"usage": USAGE, "finish_reason": "stop", "model": "the served model's name" or null,
  *     "seconds": {"first_text": s or null, "total": s} (from the start of the request, on this side),
  *     "server": {"id", "model", "system_fingerprint", "timings": {...}} (what the server told),
- *     "images": [{"label", "source_width", "source_height", "width", "height", "byte_count",
- *       "media_type", "route"}],
+ *     "images": [{"label", "original_width", "original_height", "width", "height", "scale",
+ *       "orientation", "byte_count", "mime_type", "action"}],
  *     "attempts": [{"seconds" (to the answer's head, or the failure), "http_status", "error" (the
  *       kind of failure; null = answered), "message", "delay" (s before the next attempt)}],
  *     "rate_limits": {header name in lower case: value}}

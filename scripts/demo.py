@@ -30,9 +30,9 @@ def report(session: fm.LanguageModelSession, seconds: float) -> None:
     assert response is not None
     for image in response.images:
         print(
-            f"  sent    {image.source_width}x{image.source_height} -> "
-            f"{image.width}x{image.height} {image.media_type}, {image.byte_count:,} bytes, "
-            f"{image.route}"
+            f"  sent    {image.original_width}x{image.original_height} -> "
+            f"{image.width}x{image.height} {image.mime_type}, {image.byte_count:,} bytes, "
+            f"{image.action}"
         )
     usage = response.usage
     print(f"  tokens  {usage.input.total} in, {usage.output.total} out; {seconds:.2f} s")

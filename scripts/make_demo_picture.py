@@ -12,7 +12,7 @@ The arrow is one of the world that the shapes model of models/ knows. Nothing is
 versions of Pillow and numpy write the same bytes.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy
@@ -93,6 +93,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: make_demo_picture.py FOLDER")
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Makes the demo's pictures.")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write them")
+    main(parser.parse_args().folder)

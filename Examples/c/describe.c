@@ -71,7 +71,7 @@ static void print_cost(FMLanguageModelSessionRef session) {
   if (last != NULL) {
     printf("sent %ldx%ld of %ldx%ld, %ld bytes; tokens in %ld, out %ld\n",
            number(last, "images", "width"), number(last, "images", "height"),
-           number(last, "images", "source_width"), number(last, "images", "source_height"),
+           number(last, "images", "original_width"), number(last, "images", "original_height"),
            number(last, "images", "byte_count"), number(last, "input", "total"),
            number(last, "output", "total"));
   }

@@ -257,12 +257,18 @@ typedef struct encoder {
   memory_destination destination;
 } encoder;
 
-static void encoder_init(encoder *state) {
-  memset(state, 0, sizeof *state);
+/* NULL, with an empty output, when there is no memory; else for encoder_end to free. */
+static encoder *encoder_new(cjpeg_output *output) {
+  encoder *state = calloc(1, sizeof *state);
+  if (!state) {
+    memset(output, 0, sizeof *output);
+    return NULL;
+  }
   state->cinfo.err = error_manager_init(&state->errors);
   state->destination.base.init_destination = init_destination;
   state->destination.base.empty_output_buffer = empty_output_buffer;
   state->destination.base.term_destination = term_destination;
+  return state;
 }
 
 static cjpeg_status encoder_end(encoder *state, cjpeg_status status, cjpeg_output *output) {
@@ -313,12 +319,8 @@ static void extend_right(const cjpeg_plane *plane) {
 
 cjpeg_status cjpeg_encode_planes(const cjpeg_plane *planes, int plane_count, int h_samp,
                                  int v_samp, int quality, cjpeg_output *output) {
-  encoder *state = malloc(sizeof *state);
-  if (!state) {
-    memset(output, 0, sizeof *output);
-    return CJPEG_NO_MEMORY;
-  }
-  encoder_init(state);
+  encoder *state = encoder_new(output);
+  if (!state) return CJPEG_NO_MEMORY;
   if (setjmp(state->errors.escape)) return encoder_end(state, state->errors.status, output);
 
   struct jpeg_compress_struct *cinfo = &state->cinfo;
@@ -349,12 +351,8 @@ cjpeg_status cjpeg_encode_planes(const cjpeg_plane *planes, int plane_count, int
 
 cjpeg_status cjpeg_encode_rgb(const cjpeg_plane *planes, int h_samp, int v_samp, int quality,
                               cjpeg_output *output) {
-  encoder *state = malloc(sizeof *state);
-  if (!state) {
-    memset(output, 0, sizeof *output);
-    return CJPEG_NO_MEMORY;
-  }
-  encoder_init(state);
+  encoder *state = encoder_new(output);
+  if (!state) return CJPEG_NO_MEMORY;
   if (setjmp(state->errors.escape)) return encoder_end(state, state->errors.status, output);
 
   struct jpeg_compress_struct *cinfo = &state->cinfo;
@@ -375,6 +373,110 @@ cjpeg_status cjpeg_encode_rgb(const cjpeg_plane *planes, int h_samp, int v_samp,
     jpeg_write_scanlines(cinfo, &row, 1);
   }
   jpeg_finish_compress(cinfo);
+  return encoder_end(state, CJPEG_OK, output);
+}
+
+/* ---- Turning ------------------------------------------------------------------------------ */
+
+/* Mirroring a block of samples changes the sign of every odd frequency along that axis. */
+static void turn_block(const JCOEF *from, JCOEF *to, int transpose, int mirror_x, int mirror_y) {
+  for (int v = 0; v < DCTSIZE; v++) {
+    for (int u = 0; u < DCTSIZE; u++) {
+      const JCOEF value = from[v * DCTSIZE + u];
+      const int negative = (mirror_x & u & 1) ^ (mirror_y & v & 1);
+      to[transpose ? u * DCTSIZE + v : v * DCTSIZE + u] = (JCOEF)(negative ? -value : value);
+    }
+  }
+}
+
+/* Fills a component of the turned picture, a row of its blocks at a time. */
+static void turn_component(j_decompress_ptr source, jvirt_barray_ptr from, j_compress_ptr target,
+                           jvirt_barray_ptr to, int index, int transpose, int mirror_x,
+                           int mirror_y) {
+  const jpeg_component_info *stored = &source->comp_info[index];
+  const JDIMENSION columns = stored->width_in_blocks, rows = stored->height_in_blocks;
+  const JDIMENSION out_columns = transpose ? rows : columns;
+  const JDIMENSION out_rows = transpose ? columns : rows;
+  for (JDIMENSION y = 0; y < out_rows; y++) {
+    JBLOCKROW out =
+        target->mem->access_virt_barray((j_common_ptr)target, to, y, 1, TRUE)[0];
+    if (!transpose) {
+      const JDIMENSION row = mirror_y ? rows - 1 - y : y;
+      JBLOCKROW in = source->mem->access_virt_barray((j_common_ptr)source, from, row, 1, FALSE)[0];
+      for (JDIMENSION x = 0; x < columns; x++) {
+        turn_block(in[mirror_x ? columns - 1 - x : x], out[x], 0, mirror_x, mirror_y);
+      }
+      continue;
+    }
+    const JDIMENSION column = mirror_x ? columns - 1 - y : y;
+    for (JDIMENSION x = 0; x < out_columns; x++) {
+      const JDIMENSION row = mirror_y ? rows - 1 - x : x;
+      JBLOCKROW in = source->mem->access_virt_barray((j_common_ptr)source, from, row, 1, FALSE)[0];
+      turn_block(in[column], out[x], 1, mirror_x, mirror_y);
+    }
+  }
+}
+
+/* Exchanges what belongs to the axes: sizes, sampling factors and quantisation. */
+static void exchange_axes(j_compress_ptr cinfo) {
+  const JDIMENSION width = cinfo->image_width;
+  cinfo->image_width = cinfo->image_height;
+  cinfo->image_height = width;
+  for (int i = 0; i < cinfo->num_components; i++) {
+    jpeg_component_info *info = &cinfo->comp_info[i];
+    const int factor = info->h_samp_factor;
+    info->h_samp_factor = info->v_samp_factor;
+    info->v_samp_factor = factor;
+  }
+  for (int i = 0; i < NUM_QUANT_TBLS; i++) {
+    JQUANT_TBL *table = cinfo->quant_tbl_ptrs[i];
+    for (int v = 1; table && v < DCTSIZE; v++) {
+      for (int u = 0; u < v; u++) {
+        const UINT16 value = table->quantval[v * DCTSIZE + u];
+        table->quantval[v * DCTSIZE + u] = table->quantval[u * DCTSIZE + v];
+        table->quantval[u * DCTSIZE + v] = value;
+      }
+    }
+  }
+}
+
+cjpeg_status cjpeg_turn(cjpeg_decoder *decoder, int transpose, int mirror_x, int mirror_y,
+                        cjpeg_output *output) {
+  struct jpeg_decompress_struct *source = &decoder->cinfo;
+  encoder *state = encoder_new(output);
+  if (!state) return CJPEG_NO_MEMORY;
+  struct jpeg_compress_struct *target = &state->cinfo;
+  if (setjmp(state->errors.escape)) return encoder_end(state, state->errors.status, output);
+  if (setjmp(decoder->errors.escape)) {
+    memcpy(state->errors.message, decoder->errors.message, sizeof state->errors.message);
+    return encoder_end(state, decoder->errors.status, output);
+  }
+
+  jvirt_barray_ptr *stored = jpeg_read_coefficients(source);
+  jpeg_create_compress(target);
+  target->dest = &state->destination.base;
+  jpeg_copy_critical_parameters(source, target);
+  if (transpose) exchange_axes(target);
+  /* The standard tables would make well-packed files larger than they were. */
+  target->optimize_coding = TRUE;
+
+  jvirt_barray_ptr turned[CJPEG_MAX_COMPONENTS];
+  for (int i = 0; i < source->num_components; i++) {
+    const jpeg_component_info *info = &source->comp_info[i];
+    const jpeg_component_info *out = &target->comp_info[i];
+    const JDIMENSION across = transpose ? info->height_in_blocks : info->width_in_blocks;
+    const JDIMENSION down = transpose ? info->width_in_blocks : info->height_in_blocks;
+    const JDIMENSION h = (JDIMENSION)out->h_samp_factor, v = (JDIMENSION)out->v_samp_factor;
+    turned[i] = target->mem->request_virt_barray((j_common_ptr)target, JPOOL_IMAGE, TRUE,
+                                                 (across + h - 1) / h * h,
+                                                 (down + v - 1) / v * v, v);
+  }
+  jpeg_write_coefficients(target, turned); /* makes the arrays; they are read at the end */
+  for (int i = 0; i < source->num_components; i++) {
+    turn_component(source, stored[i], target, turned[i], i, transpose, mirror_x, mirror_y);
+  }
+  jpeg_finish_decompress(source);
+  jpeg_finish_compress(target);
   return encoder_end(state, CJPEG_OK, output);
 }
 

@@ -7,6 +7,16 @@ final class ModelObject: LiveObject, @unchecked Sendable {
   enum Model {
     case system(SystemLanguageModel)
     case chatCompletions(ChatCompletionsLanguageModel)
+
+    /// The same with changes to the policy that suits it, in place of those it has.
+    func with(_ changes: ImagePolicyChanges) -> Model {
+      switch self {
+      case .system(let model): return .system(SystemLanguageModel(model, imageChanges: changes))
+      case .chatCompletions(var model):
+        model.configuration.imageChanges = changes
+        return .chatCompletions(model)
+      }
+    }
   }
 
   let model: Model
@@ -142,6 +152,18 @@ public func fmLanguageModelCreateChatCompletions(
       optionsJSON: try nonEmptyText(optionsJSON, "options"))
     return HandleTable.shared.insert(
       ModelObject(.chatCompletions(ChatCompletionsLanguageModel(configuration))))
+  }
+}
+
+@_cdecl("FMLanguageModelCreateWithImagePolicy")
+public func fmLanguageModelCreateWithImagePolicy(
+  _ model: UnsafeRawPointer?, _ policyJSON: UnsafePointer<CChar>?, _ code: ErrorCode,
+  _ description: ErrorDescription
+) -> UnsafeRawPointer? {
+  enter(code, description, else: nil) {
+    let object = try ModelObject.optional(model)
+    let changes = try ImagePolicyChanges(json: try nonEmptyText(policyJSON, "image policy"))
+    return HandleTable.shared.insert(ModelObject(object.model.with(changes)))
   }
 }
 

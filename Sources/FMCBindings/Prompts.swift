@@ -127,27 +127,38 @@ public func fmComposedPromptAddAttachmentWithOrientation(
   enter(code, description, else: false) {
     try addAttachment(
       prompt, path, label, orientation: orientation,
-      expectedSHA256: try text(expectedSHA256, "SHA-256"))
+      expectedSHA256: try sha256Text(expectedSHA256))
+    return true
+  }
+}
+
+@_cdecl("FMComposedPromptAddAttachmentWithPolicy")
+public func fmComposedPromptAddAttachmentWithPolicy(
+  _ prompt: UnsafeRawPointer?, _ path: UnsafePointer<CChar>?, _ label: UnsafePointer<CChar>?,
+  _ orientation: Int32, _ policyJSON: UnsafePointer<CChar>?,
+  _ expectedSHA256: UnsafePointer<CChar>?, _ code: ErrorCode, _ description: ErrorDescription
+) -> Bool {
+  enter(code, description, else: false) {
+    try addAttachment(
+      prompt, path, label, orientation: orientation,
+      policyJSON: try nonEmptyText(policyJSON, "image policy"),
+      expectedSHA256: try sha256Text(expectedSHA256))
     return true
   }
 }
 
 private func addAttachment(
   _ prompt: UnsafeRawPointer?, _ path: UnsafePointer<CChar>?, _ label: UnsafePointer<CChar>?,
-  orientation: Int32, expectedSHA256: String?
+  orientation: Int32, policyJSON: String? = nil, expectedSHA256: String?
 ) throws {
   let prompt = try PromptObject.from(prompt)
   let orientation = try imageOrientation(orientation)
   let label = try labelText(label)
   if let label { try validateLabel(label) }
-  if let expectedSHA256 {
-    guard expectedSHA256.utf8.count == 64, expectedSHA256.allSatisfy(\.isHexDigit) else {
-      throw Failure(.invalidArgument, "The SHA-256 is not 64 hexadecimal digits.")
-    }
-  }
+  let changes = try ImagePolicyChanges(json: policyJSON)
   let source = try SourceImage(
     contentsOfFile: try imagePath(path), expectedSHA256: expectedSHA256)
-  var attachment = Attachment(source, orientation: orientation)
+  var attachment = Attachment(source, orientation: orientation).imagePolicy(changes: changes)
   if let label { attachment = attachment.label(label) }
   try prompt.append(attachment)
 }
@@ -168,6 +179,15 @@ func imagePath(_ pointer: UnsafePointer<CChar>?) throws -> String {
       "The path \(quoted(String(cString: pointer))) is no UTF-8; rename the file.")
   }
   return path
+}
+
+/// 64 hexadecimal digits, nil for NULL.
+func sha256Text(_ pointer: UnsafePointer<CChar>?) throws -> String? {
+  guard let digits = try text(pointer, "SHA-256") else { return nil }
+  guard digits.utf8.count == 64, digits.allSatisfy(\.isHexDigit) else {
+    throw Failure(.invalidArgument, "The SHA-256 is not 64 hexadecimal digits.")
+  }
+  return digits
 }
 
 func imageOrientation(_ value: Int32) throws -> ImageOrientation? {

@@ -66,6 +66,11 @@ public enum Command {
       guard !command.asksHelp else { return try show(Help.model, console) }
       try command.run()
       return .success
+    case "image":
+      let parsed = try ArgumentParser<ImageOption>.parse(rest)
+      guard !parsed.contains(.option(.help)) else { return try show(Help.image, console) }
+      try ImageCommand(parsed, console: console).run()
+      return .success
     case "help", "--help", "-h":
       guard let topic = rest.first(where: { $0 != "--help" && $0 != "-h" }) else {
         return try show(Help.overview, console)

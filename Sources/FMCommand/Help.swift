@@ -4,7 +4,7 @@ import FMWire
 enum Help {
   static let version = "fm (OpenFM) \(openFMVersion)\n"
 
-  static let commands = ["respond", "available", "eval", "model", "help"]
+  static let commands = ["respond", "available", "image", "eval", "model", "help"]
 
   static let overview = """
     Asks a language model about texts and pictures.
@@ -14,6 +14,7 @@ enum Help {
       fm available [--json]           what the default model is, or how to get one
       fm eval CASES --prompt FILE     a prompt on many cases, scored
       fm model COMMAND                fetch, list and remove model files
+      fm image PATH [OPTIONS]         what a picture is sent as, and what it costs
       fm help [COMMAND]
       fm --version
 
@@ -47,8 +48,8 @@ enum Help {
     would else take the rest of it.
 
     JSON: {"content": text or the value by the schema, "finish_reason", "usage": {"input": {"total",
-    "cached"}, "output": {"total", "reasoning"}}, "images": [{"label", "source_width",
-    "source_height", "width", "height", "byte_count", "media_type", "route"}], "model": {...},
+    "cached"}, "output": {"total", "reasoning"}}, "images": [{"label", "original_width",
+    "original_height", "width", "height", "byte_count", "mime_type", "action"}], "model": {...},
     "seconds"}. A count that nobody gave is null. When the request fails it is {"error": {"name",
     "code", "message", ...}} instead, and the line on stderr comes as well; a usage error and an
     interrupt print no JSON.
@@ -56,6 +57,26 @@ enum Help {
     \(environment)
 
     \(exitCodes)
+
+    """
+
+  static let image = """
+    Tells what a picture file is and what a model would be sent for it: upright, within the limits,
+    without transparency and metadata. Connects to nothing.
+
+    Usage: fm image PATH [OPTIONS]
+
+    Options:
+    \(table(of: ImageOption.self))
+
+    JSON: {"path", "file": {"mime_type", "width", "height", "orientation", "byte_count", "sha256"},
+    "sent": {"original_width", "original_height", "width", "height", "scale", "orientation",
+    "byte_count", "mime_type", "action": "passthrough", "lossless-turn" or "re-encoded", "sha256"},
+    "tokens" with --model: {"count", "is_exact", "family"}}. The file's size is as it is stored, the
+    original's is upright.
+
+    Exit codes: 0 the picture can be sent; 1 it is missing, damaged or of no known kind; 2 the command
+    line is wrong.
 
     """
 
@@ -169,6 +190,7 @@ enum Help {
     case "available": available
     case "eval": eval
     case "model": model
+    case "image": image
     case "help": overview
     default: nil
     }

@@ -218,9 +218,9 @@ struct RespondCommand {
       }
       let label = image["label"]?.stringValue.map { " " + quoted($0) } ?? ""
       console.note(
-        "image \(index + 1)\(label): \(text("source_width"))x\(text("source_height")) sent as"
-          + " \(text("width"))x\(text("height")) \(text("media_type")),"
-          + " \(text("byte_count")) bytes, \(text("route"))")
+        "image \(index + 1)\(label): \(text("original_width"))x\(text("original_height")) sent as"
+          + " \(text("width"))x\(text("height")) \(text("mime_type")),"
+          + " \(text("byte_count")) bytes, \(text("action"))")
     }
     func count(_ value: Int?) -> String { value.map(String.init) ?? "?" }
     var tokens = "tokens: \(count(response.usage.input.reportedTotalTokenCount)) in"

@@ -26,12 +26,16 @@ public struct ImageAttachmentContent: Sendable {
   let source: Result<SourceImage, ImageError>
   /// Replaces the file's own EXIF orientation; nil takes the file's. Never are both applied.
   let orientation: ImageOrientation?
+  /// What was set for this picture over its model's policy.
+  var policyChanges = ImagePolicyChanges()
 }
 
 extension ImageAttachmentContent: Equatable {
-  /// Equal when the bytes are (by SHA-256) and the orientation asked for is.
+  /// Equal when the bytes are (by SHA-256), and the orientation and policy asked for are.
   public static func == (left: ImageAttachmentContent, right: ImageAttachmentContent) -> Bool {
-    guard left.orientation == right.orientation else { return false }
+    guard left.orientation == right.orientation, left.policyChanges == right.policyChanges else {
+      return false
+    }
     switch (left.source, right.source) {
     case (.success(let left), .success(let right)): return left.sha256 == right.sha256
     case (.failure(let left), .failure(let right)): return left == right
@@ -59,6 +63,35 @@ extension Attachment where Content == ImageAttachmentContent {
     self.init(
       content: ImageAttachmentContent(source: .success(source), orientation: orientation),
       labelText: nil)
+  }
+}
+
+extension Attachment where Content == ImageAttachmentContent {
+  /// A copy that is sent by this policy, whatever model it goes to.
+  public func imagePolicy(_ policy: ImagePolicy) -> Attachment {
+    imagePolicy(changes: ImagePolicyChanges(policy))
+  }
+
+  package func imagePolicy(changes: ImagePolicyChanges) -> Attachment {
+    var content = content
+    content.policyChanges = changes
+    return Attachment(content: content, labelText: labelText)
+  }
+
+  /// What a model would be sent for this picture.
+  ///
+  /// - Parameter policy: the model's, `model.imagePolicy`; what the attachment itself has set goes
+  ///   over it.
+  /// - Throws: `ImageError`. Cost: see `ImagePreparer`; a picture prepared before is remembered.
+  public func prepare(policy: ImagePolicy = .default) throws(ImageError) -> PreparedImage {
+    try content.prepare(policy: policy)
+  }
+}
+
+extension ImageAttachmentContent {
+  func prepare(policy: ImagePolicy) throws(ImageError) -> PreparedImage {
+    try ImagePreparer.shared.prepare(
+      try source.get(), orientation: orientation, policy: policyChanges.applied(to: policy))
   }
 }
 

@@ -3,7 +3,7 @@ import FMWire
 
 // What callers outside Swift give and get as JSON; OpenFM.h describes each form.
 
-private func parseObject(_ text: String, _ name: String, _ status: StatusCode) throws(Failure)
+func parseObject(_ text: String, _ name: String, _ status: StatusCode) throws(Failure)
   -> JSONObject
 {
   do {
@@ -16,7 +16,7 @@ private func parseObject(_ text: String, _ name: String, _ status: StatusCode) t
 }
 
 /// Reads the members of an object and says which one is wrong.
-private struct MemberReader {
+struct MemberReader {
   let object: JSONObject
   let name: String
   let status: StatusCode
@@ -118,41 +118,6 @@ extension ContextOptions {
   }
 }
 
-extension ImagePolicy {
-  /// The policy of FMPreparedImageCreate; nil = the default.
-  package init(json text: String?) throws(Failure) {
-    self = .default
-    guard let text else { return }
-    try self.init(try parseObject(text, "image policy", .invalidArgument))
-  }
-
-  fileprivate init(_ object: JSONObject) throws(Failure) {
-    self = .default
-    let members = MemberReader(object: object, name: "image policy", status: .invalidArgument)
-    try members.requireOnly(["max_long_edge", "quality", "background", "verify"])
-    if let edge: Int = try members.integer(
-      "max_long_edge", "number of pixels from 1 to 65500", atLeast: 1)
-    {
-      guard edge <= 65500 else {
-        throw members.wrong("max_long_edge", "number of pixels from 1 to 65500")
-      }
-      maxLongEdge = edge
-    }
-    if let value: Int = try members.integer("quality", "number from 1 to 100", atLeast: 1) {
-      guard value <= 100 else { throw members.wrong("quality", "number from 1 to 100") }
-      quality = value
-    }
-    background =
-      try members.value("background", "colour like \"#FFFFFF\"") { json in
-        guard let text = json.stringValue, text.utf8.count == 7, text.hasPrefix("#"),
-          text.utf8.dropFirst().allSatisfy({ Character(UnicodeScalar($0)).isHexDigit })
-        else { return nil }
-        return UInt32(text.dropFirst(), radix: 16)
-      } ?? background
-    verify = try members.value("verify", "boolean", \.boolValue) ?? verify
-  }
-}
-
 extension ChatConfiguration {
   /// The arguments of FMLanguageModelCreateChatCompletions.
   package init(
@@ -214,7 +179,7 @@ extension ChatConfiguration {
       $0.stringValue.flatMap(ServerKind.init)
     }
     if let policy = try members.value("image", "object", \.objectValue) {
-      imagePolicy = try ImagePolicy(policy)
+      imageChanges = try ImagePolicyChanges(policy)
     }
     extraBody = try members.value("extra_body", "object", \.objectValue) ?? JSONObject()
   }
@@ -395,6 +360,7 @@ package struct ModelDescription: Sendable {
         "mmproj_path": engine.projectorPath.map(JSONValue.string) ?? .null,
         "engine": .array(engine.command.map(JSONValue.string)),
         "context_size": .number(JSONNumber(engine.contextSize)),
+        "image": model.imagePolicy.json,
       ]
     case .unavailable(let message):
       json = ["kind": "unavailable"]
@@ -411,6 +377,7 @@ package struct ModelDescription: Sendable {
       "kind": "chat-completions", "model": .string(chat.model),
       "base_url": .string(chat.endpoint.baseURL),
       "context_size": optionalNumber(chat.contextSize),
+      "image": chat.imagePolicy.json,
     ]
   }
 }

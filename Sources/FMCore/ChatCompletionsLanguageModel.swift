@@ -39,6 +39,12 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
     set { configuration.endpoint.timeouts = newValue }
   }
 
+  public func imageTokenEstimate(width: Int, height: Int) -> ImageTokenEstimate {
+    ImageTokenEstimate(width: width, height: height, model: configuration.model)
+  }
+
+  /// What pictures this model is sent: what suits the family that its name tells
+  /// (`ImageModelFamily`), else the default; setting it replaces that.
   public var imagePolicy: ImagePolicy {
     get { configuration.imagePolicy }
     set { configuration.imagePolicy = newValue }

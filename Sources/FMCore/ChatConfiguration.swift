@@ -14,11 +14,17 @@ package struct ChatConfiguration: Sendable, Hashable {
   package var server: ServerKind?
   /// Tokens of context of one request; nil = the server is asked.
   package var contextSize: Int?
-  package var imagePolicy = ImagePolicy.default
   /// Where this server takes patterns, in place of what the table says of its kind.
   package var patterns: ServerDialect.Patterns?
+  /// What was set over the policy that goes with the model's name.
+  package var imageChanges = ImagePolicyChanges()
   /// Members added to every request's body, in place of ours of the same name.
   package var extraBody = JSONObject()
+
+  package var imagePolicy: ImagePolicy {
+    get { .forModel(model, changes: imageChanges) }
+    set { imageChanges = ImagePolicyChanges(newValue) }
+  }
 
   package init(endpoint: Endpoint, model: String) {
     self.endpoint = endpoint
@@ -30,14 +36,14 @@ package struct ChatConfiguration: Sendable, Hashable {
       && left.supportsImages == right.supportsImages
       && left.supportsGuidedGeneration == right.supportsGuidedGeneration
       && left.supportsTools == right.supportsTools && left.server == right.server
-      && left.contextSize == right.contextSize && left.imagePolicy == right.imagePolicy
+      && left.contextSize == right.contextSize && left.imageChanges == right.imageChanges
       && left.patterns == right.patterns && left.extraBody == right.extraBody
   }
 
   package func hash(into hasher: inout Hasher) {
     hasher.combine(endpoint)
     hasher.combine(model)
-    hasher.combine(imagePolicy)
+    hasher.combine(imageChanges)
   }
 
   /// The server and its model as configured, and where that leaves something open, as the server

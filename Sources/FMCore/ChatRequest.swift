@@ -32,33 +32,39 @@ struct ChatRequest {
 /// What became of one picture on its way to a server.
 package struct SentImage: Sendable, Equatable {
   package var label: String?
-  package var sourceWidth: Int
-  package var sourceHeight: Int
+  package var originalWidth: Int
+  package var originalHeight: Int
   package var width: Int
   package var height: Int
   package var byteCount: Int
-  package var mediaType: String
-  package var route: String
+  package var mimeType: String
+  package var action: String
+  package var scale: Double
+  package var orientation: Int
 
   package init(label: String?, prepared: PreparedImage) {
     self.label = label
-    sourceWidth = prepared.sourceWidth
-    sourceHeight = prepared.sourceHeight
+    originalWidth = prepared.originalWidth
+    originalHeight = prepared.originalHeight
     width = prepared.width
     height = prepared.height
     byteCount = prepared.bytes.count
-    mediaType = prepared.format.mediaType
-    route = prepared.route.rawValue
+    mimeType = prepared.format.mediaType
+    action = prepared.action.rawValue
+    scale = prepared.scale
+    orientation = Int(prepared.orientation.rawValue)
   }
 
   package var json: JSONValue {
     [
       "label": label.map(JSONValue.string) ?? .null,
-      "source_width": .number(JSONNumber(sourceWidth)),
-      "source_height": .number(JSONNumber(sourceHeight)),
+      "original_width": .number(JSONNumber(originalWidth)),
+      "original_height": .number(JSONNumber(originalHeight)),
       "width": .number(JSONNumber(width)), "height": .number(JSONNumber(height)),
-      "byte_count": .number(JSONNumber(byteCount)), "media_type": .string(mediaType),
-      "route": .string(route),
+      "scale": JSONNumber(scale).map(JSONValue.number) ?? .null,
+      "orientation": .number(JSONNumber(orientation)),
+      "byte_count": .number(JSONNumber(byteCount)), "mime_type": .string(mimeType),
+      "action": .string(action),
     ]
   }
 }
@@ -84,8 +90,7 @@ private struct Renderer {
       if case .prompt = entry { imagesOfNewestPrompt = [] }
       for case .attachment(let segment) in entry.segments {
         guard case .image(let image) = segment.content else { continue }
-        let one = try ImagePreparer.shared.prepare(
-          try image.content.source.get(), orientation: image.content.orientation, policy: policy)
+        let one = try image.content.prepare(policy: policy)
         prepared.append(one)
         imagesOfNewestPrompt.append(SentImage(label: segment.label, prepared: one))
       }

@@ -9,6 +9,8 @@ public protocol LanguageModel: Sendable {
 
   /// What pictures this model may be sent.
   var imagePolicy: ImagePolicy { get }
+  /// What a picture costs, of its upright size as it is sent, where nobody counts.
+  func imageTokenEstimate(width: Int, height: Int) -> ImageTokenEstimate
   /// Tokens of context one request has; nil = unknown.
   var contextTokenLimit: Int? { get async }
   /// `capabilities` as far as they are known after asking whatever runs the model; may start it.
@@ -22,6 +24,9 @@ public protocol LanguageModel: Sendable {
 
 extension LanguageModel {
   public var imagePolicy: ImagePolicy { .default }
+  public func imageTokenEstimate(width: Int, height: Int) -> ImageTokenEstimate {
+    ImageTokenEstimate(width: width, height: height, model: "")
+  }
   public var contextTokenLimit: Int? { get async { nil } }
   public var confirmedCapabilities: LanguageModelCapabilities { get async throws { capabilities } }
   public func exactTokenCount(

@@ -47,18 +47,32 @@ public final class SystemLanguageModel: LanguageModel {
   public let useCase: UseCase
   public let guardrails: Guardrails
   private let environment: [String: String]
+  private let imageChanges: ImagePolicyChanges
 
   public convenience init(useCase: UseCase = .general, guardrails: Guardrails = .default) {
     self.init(
       useCase: useCase, guardrails: guardrails, environment: ProcessEnvironment.current)
   }
 
+  /// The same model with another policy for pictures than the one that suits its family.
+  public convenience init(_ model: SystemLanguageModel, imagePolicy: ImagePolicy) {
+    self.init(model, imageChanges: ImagePolicyChanges(imagePolicy))
+  }
+
+  package convenience init(_ model: SystemLanguageModel, imageChanges: ImagePolicyChanges) {
+    self.init(
+      useCase: model.useCase, guardrails: model.guardrails, environment: model.environment,
+      imageChanges: imageChanges)
+  }
+
   package init(
-    useCase: UseCase = .general, guardrails: Guardrails = .default, environment: [String: String]
+    useCase: UseCase = .general, guardrails: Guardrails = .default,
+    environment: [String: String], imageChanges: ImagePolicyChanges = ImagePolicyChanges()
   ) {
     self.useCase = useCase
     self.guardrails = guardrails
     self.environment = environment
+    self.imageChanges = imageChanges
   }
 
   /// Where requests go, decided anew on every use.
@@ -77,10 +91,11 @@ public final class SystemLanguageModel: LanguageModel {
         return .unavailable("OPENFM_BASE_URL: \(error.message)")
       }
       let key = environment["OPENFM_API_KEY"].flatMap { $0.isEmpty ? nil : $0 }
-      return .server(
-        ChatConfiguration(
-          endpoint: Endpoint(baseURL: baseURL, apiKey: key),
-          model: environment["OPENFM_MODEL"] ?? ""))
+      var chat = ChatConfiguration(
+        endpoint: Endpoint(baseURL: baseURL, apiKey: key),
+        model: environment["OPENFM_MODEL"] ?? "")
+      chat.imageChanges = imageChanges
+      return .server(chat)
     }
     switch EngineDiscovery.resolve(environment: environment) {
     case .success(let configuration): return .engine(configuration)
@@ -101,6 +116,24 @@ public final class SystemLanguageModel: LanguageModel {
       LanguageModelCapabilities([.guidedGeneration, .toolCalling])
     case .engine, .server, .unavailable:
       LanguageModelCapabilities([.vision, .guidedGeneration, .toolCalling])
+    }
+  }
+
+  public func imageTokenEstimate(width: Int, height: Int) -> ImageTokenEstimate {
+    let model =
+      switch backend {
+      case .server(let chat): chat.model
+      case .engine(let engine): engine.modelName
+      case .unavailable: ""
+      }
+    return ImageTokenEstimate(width: width, height: height, model: model)
+  }
+
+  public var imagePolicy: ImagePolicy {
+    switch backend {
+    case .server(let chat): chat.imagePolicy
+    case .engine(let engine): .forModel(engine.modelName, changes: imageChanges)
+    case .unavailable: imageChanges.applied(to: .default)
     }
   }
 
@@ -144,6 +177,7 @@ public final class SystemLanguageModel: LanguageModel {
         chat.supportsImages = configuration.projectorPath != nil
         chat.contextSize = configuration.contextSize
         chat.server = .llamaCpp
+        chat.imageChanges = imageChanges
         // The engine is new enough; older servers of its kind refuse them inside of arrays.
         chat.patterns = .anchored
         return try await body(chat)

@@ -131,7 +131,7 @@ private struct TokenCounter<Model: LanguageModel> {
     if let exact = try await model.exactTokenCount(of: request) {
       return TokenCount(value: exact, isExact: true, parts: ["request": exact])
     }
-    return try TokenEstimate(of: request, policy: model.imagePolicy).count
+    return try TokenEstimate(of: request, for: model).count
   }
 
   private var callsToolsNatively: Bool {

@@ -11,7 +11,7 @@ struct TokenEstimate {
   private var tools = 0
   private var framing = 3
 
-  init(of request: LanguageModelExecutorGenerationRequest, policy: ImagePolicy) throws {
+  init(of request: LanguageModelExecutorGenerationRequest, for model: some LanguageModel) throws {
     for entry in request.transcript {
       framing += 4
       for segment in entry.segments {
@@ -21,7 +21,7 @@ struct TokenEstimate {
         case .attachment(let segment):
           if let label = segment.label { text += Self.tokens(in: labelMarker(label)) }
           guard case .image(let image) = segment.content else { continue }
-          images += try Self.tokens(of: image, policy: policy)
+          images += try Self.tokens(of: image, for: model)
         }
       }
       if case .toolCalls(let calls) = entry {
@@ -71,16 +71,16 @@ struct TokenEstimate {
     return count
   }
 
-  /// Patches of 28 by 28 pixels of what is sent, as most vision models cut it.
+  /// By the rule of the model's family, of the upright picture as it would be sent; prepares nothing.
   private static func tokens(
-    of image: Transcript.ImageAttachment, policy: ImagePolicy
+    of image: Transcript.ImageAttachment, for model: some LanguageModel
   ) throws -> Int {
     let info = try image.content.source.get().info
-    var width = Double(info.storedWidth)
-    var height = Double(info.storedHeight)
-    let scale = min(1, Double(policy.maxLongEdge) / max(width, height))
-    width *= scale
-    height *= scale
-    return Int((width / 28).rounded(.up) * (height / 28).rounded(.up))
+    let sent = image.content.policyChanges.applied(to: model.imagePolicy)
+      .fit(width: info.storedWidth, height: info.storedHeight)
+    let isTurned = (image.content.orientation ?? info.orientation).swapsAxes
+    return model.imageTokenEstimate(
+      width: isTurned ? sent.height : sent.width, height: isTurned ? sent.width : sent.height
+    ).tokenCount
   }
 }

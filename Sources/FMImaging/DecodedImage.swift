@@ -40,9 +40,15 @@ struct DecodedImage {
 
   /// Brings every plane to its final size, turns it and converts the colours, in this order: the
   /// fewer pixels, the less there is to convert.
-  consuming func upright(_ geometry: ImageGeometry) throws(ImageProblem) -> UprightImage {
+  ///
+  /// - Parameter needsFullChroma: Every pixel gets chroma samples of its own.
+  consuming func upright(_ geometry: ImageGeometry, needsFullChroma: Bool = false)
+    throws(ImageProblem) -> UprightImage
+  {
     var subsampling = JPEGEncoder.Subsampling.none
-    if case .yCbCr(let source) = model { subsampling = source }
+    if case .yCbCr(let source) = model, !needsFullChroma {
+      subsampling = geometry.isScaled ? scaledSubsampling(geometry) : source
+    }
     // Colours are converted pixel by pixel: chroma needs a sample for each.
     let grid = transform == nil ? subsampling : .none
     var fitted: [Plane] = []
@@ -76,5 +82,14 @@ struct DecodedImage {
       }
       return UprightImage(model: .rgb, planes: Array(fitted.prefix(3)), subsampling: .none)
     }
+  }
+
+  /// Scaling down may leave a chroma sample for every pixel where the source had fewer: they are
+  /// kept where colours are sharp, and halved both ways where nobody would see them.
+  private func scaledSubsampling(_ geometry: ImageGeometry) -> JPEGEncoder.Subsampling {
+    let isFull = extents.dropFirst().allSatisfy {
+      $0.width >= Double(geometry.scaledWidth) && $0.height >= Double(geometry.scaledHeight)
+    }
+    return isFull && PixelStatistics.hasSharpColor(chroma: planes.dropFirst()) ? .none : .both
   }
 }

@@ -7,21 +7,12 @@ struct ImageGeometry: Equatable {
   var scaledWidth: Int
   var scaledHeight: Int
 
-  init(info: ImageInfo, orientation: ImageOrientation, maxLongEdge: Int) {
+  init(info: ImageInfo, orientation: ImageOrientation, policy: ImagePolicy) {
     self.orientation = orientation
     storedWidth = info.storedWidth
     storedHeight = info.storedHeight
-    let longEdge = max(storedWidth, storedHeight)
-    let limit = max(1, maxLongEdge)
-    if longEdge <= limit {
-      scaledWidth = storedWidth
-      scaledHeight = storedHeight
-    } else {
-      // Rounded to the nearest pixel, and never to nothing.
-      func scaled(_ side: Int) -> Int { max(1, (side * limit + longEdge / 2) / longEdge) }
-      scaledWidth = scaled(storedWidth)
-      scaledHeight = scaled(storedHeight)
-    }
+    // The limits do not tell width from height, so the size may be found before the turn.
+    (scaledWidth, scaledHeight) = policy.fit(width: storedWidth, height: storedHeight)
   }
 
   var isScaled: Bool { scaledWidth != storedWidth || scaledHeight != storedHeight }

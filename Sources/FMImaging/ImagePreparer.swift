@@ -19,6 +19,11 @@ public final class ImagePreparer: Sendable {
     cache = PreparedImageCache(byteLimit: cacheByteLimit)
   }
 
+  public var cacheInfo: ImageCacheInfo { cache.info }
+
+  /// Forgets what was prepared before.
+  public func clearCache() { cache.clear() }
+
   /// Upright, opaque, within the policy, without metadata.
   ///
   /// Costs a hash lookup for a picture prepared before. Otherwise, for JPEG, one decode at the

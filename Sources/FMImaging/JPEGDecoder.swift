@@ -4,7 +4,7 @@ import CJPEG
 ///
 /// The bytes given to `init` must stay alive and in place as long as the decoder.
 final class JPEGDecoder {
-  private let handle: OpaquePointer
+  let handle: OpaquePointer
   private(set) var header = cjpeg_header()
 
   /// Reads the header.

@@ -23,7 +23,7 @@ enum JPEGEncoder {
     let status = cjpeg_encode_planes(
       planes.map(\.descriptor), CInt(planes.count), CInt(subsampling.horizontal),
       CInt(subsampling.vertical), CInt(quality), &output)
-    return try take(&output, status, planes[0])
+    return try take(&output, status, planes[0].width, planes[0].height)
   }
 
   /// Three planes of R, G, B.
@@ -34,14 +34,15 @@ enum JPEGEncoder {
     let status = cjpeg_encode_rgb(
       planes.map(\.descriptor), CInt(subsampling.horizontal), CInt(subsampling.vertical),
       CInt(quality), &output)
-    return try take(&output, status, planes[0])
+    return try take(&output, status, planes[0].width, planes[0].height)
   }
 
-  private static func take(_ output: inout cjpeg_output, _ status: cjpeg_status, _ plane: Plane)
-    throws(ImageProblem) -> [UInt8]
-  {
+  /// The encoder's output; frees it.
+  static func take(
+    _ output: inout cjpeg_output, _ status: cjpeg_status, _ width: Int, _ height: Int
+  ) throws(ImageProblem) -> [UInt8] {
     guard status == CJPEG_OK else {
-      if status == CJPEG_NO_MEMORY { throw .outOfMemory(plane.width, plane.height) }
+      if status == CJPEG_NO_MEMORY { throw .outOfMemory(width, height) }
       let words = withUnsafeBytes(of: output.message) { buffer in
         String(decoding: buffer.prefix { $0 != 0 }, as: UTF8.self)
       }

@@ -26,6 +26,8 @@ struct JPEGStructure {
   var iccChunks: [(number: Int, count: Int, payload: ArraySlice<UInt8>)] = []
   /// Tables, frame and scans: the bytes that decoding needs, in order, without SOI and EOI.
   var essentials: [Range<Int>] = []
+  /// EXIF, XMP, IPTC and comments: whole segments, in order.
+  var metadata: [Range<Int>] = []
   var scanCount = 0
 
   /// More scans than any encoder makes; each costs a pass over all coefficients.
@@ -90,8 +92,11 @@ struct JPEGStructure {
         essentials.append(markerStart..<scanEnd)
         position = scanEnd
         continue
-      case 0xE1:
-        if exif == nil, payload.starts(with: "Exif\0\0".utf8) { exif = payload.dropFirst(6) }
+      case 0xE1, 0xED, 0xFE:
+        metadata.append(markerStart..<end)
+        if marker == 0xE1, exif == nil, payload.starts(with: "Exif\0\0".utf8) {
+          exif = payload.dropFirst(6)
+        }
       case 0xE2:
         if payload.count > 14, payload.starts(with: "ICC_PROFILE\0".utf8) {
           let start = payload.startIndex + 12

@@ -22,6 +22,9 @@ struct PNGStructure {
   /// IHDR, PLTE, tRNS, IDAT and IEND, whole chunks in order.
   var essentials: [Range<Int>] = []
 
+  /// EXIF, texts and the time: whole chunks, in order.
+  var metadata: [Range<Int>] = []
+
   static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
   init(_ bytes: [UInt8], limits: ImageLimits) throws(ImageProblem) {
@@ -89,6 +92,9 @@ struct PNGStructure {
         isAnimated = true
       case "eXIf":
         exif = exif ?? payload
+        metadata.append(position..<end)
+      case "tEXt", "zTXt", "iTXt", "tIME":
+        metadata.append(position..<end)
       case "iCCP":
         colorProfile = colorProfile ?? payload
       case "cICP":

@@ -10,7 +10,7 @@ struct Preparation {
     self.source = source
     self.policy = policy
     geometry = ImageGeometry(
-      info: source.info, orientation: orientation, maxLongEdge: policy.maxLongEdge)
+      info: source.info, orientation: orientation, policy: policy)
   }
 
   func run() throws(ImageProblem) -> PreparedImage {
@@ -22,41 +22,76 @@ struct Preparation {
     case .png:
       return try prepare(try PNGStructure(source.bytes, limits: unlimited))
     case .webp, .gif, .bmp, .heic, .avif:
-      return try encodeLosslessWhereSmall(
-        try source.decodeWhole(background: policy.background).upright(geometry))
+      // Whether it lost anything is not looked up: photos are told from drawings by their pixels.
+      return try encode(
+        try source.decodeWhole(background: policy.background).upright(geometry), isLossless: true)
     }
   }
 
   /// Whether the stored pixels are those to send.
   private var keepsPixels: Bool { geometry.orientation == .up && !geometry.isScaled }
 
-  private func result(_ bytes: [UInt8], _ format: ImageFormat, _ route: PreparedImage.Route)
-    -> PreparedImage
-  {
+  private func result(
+    _ bytes: [UInt8], _ format: ImageFormat, _ action: PreparedImage.Action,
+    width: Int? = nil, height: Int? = nil
+  ) -> PreparedImage {
     PreparedImage(
-      bytes: bytes, format: format, width: geometry.width, height: geometry.height,
-      sourceWidth: geometry.sourceWidth, sourceHeight: geometry.sourceHeight, route: route)
+      bytes: bytes, format: format, width: width ?? geometry.width,
+      height: height ?? geometry.height, originalWidth: geometry.sourceWidth,
+      originalHeight: geometry.sourceHeight, orientation: geometry.orientation, action: action)
+  }
+
+  /// The picture with its metadata, if it may be sent so.
+  private func acceptable(
+    _ bytes: [UInt8], _ format: ImageFormat, _ action: PreparedImage.Action, _ kept: KeptMetadata
+  ) -> PreparedImage? {
+    let bytes = kept.added(to: bytes, format)
+    return bytes.count <= policy.maxBytes ?? .max ? result(bytes, format, action) : nil
+  }
+
+  /// Encodes pixels of a source whose format loses nothing, or of one that does.
+  private func encode(_ image: UprightImage, isLossless: Bool, _ kept: KeptMetadata = .init())
+    throws(ImageProblem) -> PreparedImage
+  {
+    var encoder = PictureEncoder(policy: policy, isLossless: isLossless)
+    encoder.overhead = kept.byteCount
+    let encoded = try encoder.encode(image)
+    return result(
+      kept.added(to: encoded.bytes, encoded.format), encoded.format, .reencoded,
+      width: encoded.width, height: encoded.height)
   }
 
   // MARK: JPEG
 
   private func prepare(_ structure: JPEGStructure) throws(ImageProblem) -> PreparedImage {
+    let kept = policy.metadata == .keep ? KeptMetadata(structure, source.bytes) : KeptMetadata()
     // A closure with typed throws: withUnsafeBufferPointer rethrows the error as it is.
-    try source.bytes.withUnsafeBufferPointer { bytes throws(ImageProblem) in
-      let decoder = try JPEGDecoder(bytes)
+    return try source.bytes.withUnsafeBufferPointer { bytes throws(ImageProblem) in
+      var decoder = try JPEGDecoder(bytes)
       let transform = decoder.colorModel.flatMap {
         ColorTransform.make(structure.colorProfile, model: $0).transform
       }
-      if keepsPixels, transform == nil, structure.isPlain,
+      if !geometry.isScaled, transform == nil, structure.isPlain, policy.allows(.jpeg),
         let colors = Self.passThroughColors(decoder, structure)
       {
-        if policy.verify { try decoder.verify() }
-        return result(
-          structure.withoutMetadata(source.bytes, colors: colors), .jpeg, .passThrough)
+        if keepsPixels {
+          let whole = structure.withoutMetadata(source.bytes, colors: colors)
+          if let image = acceptable(whole, .jpeg, .passThrough, kept) {
+            if policy.verify { try decoder.verify() }
+            return image
+          }
+        } else if decoder.canTurn(geometry.orientation) {
+          if let turned = try decoder.turned(geometry.orientation),
+            let image = acceptable(turned, .jpeg, .losslessTurn, kept)
+          {
+            return image
+          }
+          decoder = try JPEGDecoder(bytes)
+        }
       }
       let image = try decoder.decode(denominator: geometry.denominator, transform: transform)
-        .upright(geometry)
-      return result(try encodeJPEG(image), .jpeg, .reencoded)
+        .upright(geometry, needsFullChroma: !policy.allows(.jpeg))
+      return try encode(image, isLossless: false, kept)
     }
   }
 
@@ -71,20 +106,10 @@ struct Preparation {
     }
   }
 
-  private func encodeJPEG(_ image: UprightImage) throws(ImageProblem) -> [UInt8] {
-    switch image.model {
-    case .gray, .yCbCr:
-      try JPEGEncoder.encode(
-        planes: image.planes, subsampling: image.subsampling, quality: policy.quality)
-    case .rgb:
-      try JPEGEncoder.encode(
-        rgb: image.planes, subsampling: image.subsampling, quality: policy.quality)
-    }
-  }
-
   // MARK: PNG
 
   private func prepare(_ structure: PNGStructure) throws(ImageProblem) -> PreparedImage {
+    let kept = policy.metadata == .keep ? KeptMetadata(structure, source.bytes) : KeptMetadata()
     let bytes = structure.withoutMetadata(source.bytes)
     return try bytes.withUnsafeBufferPointer { buffer throws(ImageProblem) in
       let decoder = try PNGDecoder(buffer, structure: structure)
@@ -92,29 +117,15 @@ struct Preparation {
         structure.unpackedColorProfile, model: structure.isGray ? .gray : .rgb
       ).transform
       if keepsPixels, transform == nil, structure.bitDepth == 8, !structure.hasAlpha,
-        !structure.isAnimated
+        !structure.isAnimated, policy.allows(.png),
+        let image = acceptable(bytes, .png, .passThrough, kept)
       {
         if policy.verify { try decoder.verify() }
-        return result(bytes, .png, .passThrough)
+        return image
       }
       let image = try decoder.decode(background: policy.background, transform: transform)
         .upright(geometry)
-      return try encodeLosslessWhereSmall(image)
+      return try encode(image, isLossless: true, kept)
     }
-  }
-
-  /// Drawings, screenshots and small pictures stay PNG: lossless is preferred while it costs at
-  /// most `losslessFloor` bytes or twice the JPEG. Photos, several times their JPEG, become JPEG.
-  private func encodeLosslessWhereSmall(_ image: UprightImage) throws(ImageProblem)
-    -> PreparedImage
-  {
-    let losslessFloor = 32 << 10
-    var lossy = image
-    if image.model == .rgb { lossy.subsampling = .both }
-    let jpeg = try encodeJPEG(lossy)
-    if let png = try PNGEncoder.encode(image.planes, budget: max(losslessFloor, 2 * jpeg.count)) {
-      return result(png, .png, .reencoded)
-    }
-    return result(jpeg, .jpeg, .reencoded)
   }
 }

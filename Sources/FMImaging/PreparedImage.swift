@@ -1,11 +1,13 @@
 /// What a server may see: upright, opaque pixels within the policy, without metadata.
 public struct PreparedImage: Sendable {
   /// How the bytes came about.
-  public enum Route: String, Sendable {
-    /// The entropy-coded data is the file's, bit for bit; only metadata was dropped.
-    case passThrough
+  public enum Action: String, Sendable, CaseIterable {
+    /// The entropy-coded data is the file's, bit for bit; at most metadata was dropped.
+    case passThrough = "passthrough"
+    /// The JPEG's coefficients were rearranged: turned, without decoding to pixels and back.
+    case losslessTurn = "lossless-turn"
     /// Decoded, turned or scaled as needed, and encoded again.
-    case reencoded
+    case reencoded = "re-encoded"
   }
 
   /// The complete encoded file.
@@ -13,21 +15,36 @@ public struct PreparedImage: Sendable {
   public var format: ImageFormat
   public var width: Int
   public var height: Int
-  /// The upright size of the original, so that `width / Double(sourceWidth)` is the scale.
-  public var sourceWidth: Int
-  public var sourceHeight: Int
-  public var route: Route
+  /// The upright size of the original.
+  public var originalWidth: Int
+  public var originalHeight: Int
+  /// The orientation that was found, and is in the pixels now: the one given, else the file's.
+  public var orientation: ImageOrientation
+  public var action: Action
 
   public init(
-    bytes: [UInt8], format: ImageFormat, width: Int, height: Int, sourceWidth: Int,
-    sourceHeight: Int, route: Route
+    bytes: [UInt8], format: ImageFormat, width: Int, height: Int, originalWidth: Int,
+    originalHeight: Int, orientation: ImageOrientation, action: Action
   ) {
     self.bytes = bytes
     self.format = format
     self.width = width
     self.height = height
-    self.sourceWidth = sourceWidth
-    self.sourceHeight = sourceHeight
-    self.route = route
+    self.originalWidth = originalWidth
+    self.originalHeight = originalHeight
+    self.orientation = orientation
+    self.action = action
   }
+
+  /// Sent pixels for each original pixel along the longer side, at most 1.
+  ///
+  /// A place that a model names is found in the original at its coordinates divided by
+  /// `width / originalWidth` and `height / originalHeight`.
+  public var scale: Double {
+    originalWidth >= originalHeight
+      ? Double(width) / Double(originalWidth) : Double(height) / Double(originalHeight)
+  }
+
+  /// SHA-256 of `bytes` in lower-case hexadecimal. Computed on every use.
+  public var sha256Text: String { SHA256.text(SHA256.digest(bytes)) }
 }

@@ -24,6 +24,9 @@ final class PreparedImageCache: Sendable {
     var flights: [Key: Flight] = [:]
     var byteCount = 0
     var clock: UInt64 = 0
+    var hits = 0
+    var misses = 0
+    var evictions = 0
   }
 
   private let byteLimit: Int
@@ -31,8 +34,22 @@ final class PreparedImageCache: Sendable {
 
   init(byteLimit: Int) { self.byteLimit = byteLimit }
 
-  var byteCount: Int { state.withLock { $0.byteCount } }
-  var count: Int { state.withLock { $0.entries.count } }
+  var info: ImageCacheInfo {
+    state.withLock {
+      ImageCacheInfo(
+        count: $0.entries.count, byteCount: $0.byteCount, byteLimit: byteLimit, hits: $0.hits,
+        misses: $0.misses, evictions: $0.evictions)
+    }
+  }
+
+  /// Forgets every picture and sets the counters to zero. What is being prepared is finished, and
+  /// kept.
+  func clear() {
+    state.withLock { state in
+      state.entries = [:]
+      (state.byteCount, state.hits, state.misses, state.evictions) = (0, 0, 0, 0)
+    }
+  }
 
   /// The picture for `key`, made by `make` when it is not there. Failures are not kept.
   func image(for key: Key, make: () throws(ImageProblem) -> PreparedImage) throws(ImageProblem)
@@ -45,6 +62,7 @@ final class PreparedImageCache: Sendable {
     let found = state.withLock { state -> Found in
       if let image = state.entries[key]?.image {
         state.clock += 1
+        state.hits += 1
         state.entries[key]?.lastUse = state.clock
         return .image(image)
       }
@@ -60,7 +78,11 @@ final class PreparedImageCache: Sendable {
       // The lock is held while the picture is made; the next in line finds it ready, or, after a
       // failure, tries with its own source.
       let outcome = flight.result.withLock { result -> Result<PreparedImage, ImageProblem> in
-        if let image = result { return .success(image) }
+        if let image = result {
+          state.withLock { $0.hits += 1 }
+          return .success(image)
+        }
+        state.withLock { $0.misses += 1 }
         do throws(ImageProblem) {
           let image = try make()
           result = image
@@ -87,6 +109,7 @@ final class PreparedImageCache: Sendable {
       {
         state.entries[oldest.key] = nil
         state.byteCount -= oldest.value.image.bytes.count
+        state.evictions += 1
       }
     }
   }

@@ -13,4 +13,11 @@ enum SHA256 {
       count = Int(length)
     }
   }
+
+  /// A digest in lower-case hexadecimal.
+  static func text(_ digest: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
 }

@@ -1,10 +1,6 @@
 extension SourceImage {
   /// The file's content as lower-case hexadecimal SHA-256.
-  public var sha256Text: String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: sha256.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
+  public var sha256Text: String { SHA256.text(sha256) }
 
   /// Reads the file again and checks that it is still the one whose hash was kept; nil = any.
   public convenience init(contentsOfFile path: String, expectedSHA256: String?) throws(ImageError) {

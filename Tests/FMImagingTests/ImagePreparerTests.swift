@@ -18,7 +18,7 @@ struct ImagePreparerTests {
           Pictures.segment(0xFE, Array("secret comment".utf8)), into: plain)
         + Array("secret".utf8) + plain
       let image = try preparer.prepare(SourceImage(bytes: decorated))
-      #expect(image.route == .passThrough)
+      #expect(image.action == .passThrough)
       // What the encoder wrote is SOI, JFIF, tables, frame, scan, EOI: nothing else may differ.
       #expect(image.bytes == plain)
       #expect(!image.bytes.contains("secret") && !image.bytes.contains("Exif"))
@@ -36,7 +36,7 @@ struct ImagePreparerTests {
     }
     let image = try preparer.prepare(
       SourceImage(bytes: decorated + Array("secret".utf8)))
-    #expect(image.route == .passThrough && image.format == .png)
+    #expect(image.action == .passThrough && image.format == .png)
     #expect(image.bytes == plain)
   }
 
@@ -48,14 +48,21 @@ struct ImagePreparerTests {
     let image = try preparer.prepare(source)
     let upright = orientation.swapsAxes ? (65, 97) : (97, 65)
     #expect((image.width, image.height) == upright)
-    #expect((image.sourceWidth, image.sourceHeight) == upright)
+    #expect((image.originalWidth, image.originalHeight) == upright)
     let again = try SourceImage(bytes: image.bytes)
     #expect((again.info.storedWidth, again.info.storedHeight) == upright)
     #expect(again.info.orientation == .up)
-    #expect(image.route == (orientation == .up ? .passThrough : .reencoded))
+    // 97 x 65 pixels are no whole blocks: only turns that mirror nothing lose nothing.
+    let expected: PreparedImage.Action =
+      switch orientation {
+      case .up: .passThrough
+      case .leftMirrored: .losslessTurn
+      default: .reencoded
+      }
+    #expect(image.action == expected)
     #expect(!image.bytes.contains("Exif"))
     // An explicit orientation replaces the file's, never adds to it.
-    #expect(try preparer.prepare(source, orientation: .up).route == .passThrough)
+    #expect(try preparer.prepare(source, orientation: .up).action == .passThrough)
   }
 
   @Test(arguments: [
@@ -96,7 +103,7 @@ struct ImagePreparerTests {
     }
     // Only the markers are looked at without verification.
     let policy = ImagePolicy(verify: false)
-    #expect(try preparer.prepare(SourceImage(bytes: cut), policy: policy).route == .passThrough)
+    #expect(try preparer.prepare(SourceImage(bytes: cut), policy: policy).action == .passThrough)
   }
 
   /// A drawing stays lossless; the encoder gives up as soon as its budget is spent.
@@ -116,12 +123,99 @@ struct ImagePreparerTests {
   }
 }
 
+@Suite("Within bytes and formats")
+struct PictureEncoderTests {
+  private let preparer = ImagePreparer(cacheByteLimit: 0)
+
+  /// Detail everywhere: hard to compress.
+  private func noisy(_ side: Int) throws -> [Plane] {
+    var state: UInt32 = 1
+    return try (0..<3).map { _ in
+      let plane = try Plane(width: side, height: side)
+      for y in 0..<side {
+        for x in 0..<side {
+          state = state &* 1_664_525 &+ 1_013_904_223
+          plane.row(y)[x] = UInt8((x + y) / 4 % 256) / 2 + UInt8(state >> 26)
+        }
+      }
+      return plane
+    }
+  }
+
+  @Test func qualityIsLoweredOnlyAsFarAsBytesDemand() throws {
+    let planes = try noisy(256)
+    func size(_ quality: Int) throws -> Int {
+      try JPEGEncoder.encode(rgb: planes, subsampling: .both, quality: quality).count
+    }
+    let image = UprightImage(model: .rgb, planes: planes, subsampling: .both)
+    for wanted in [84, 70, 41] {
+      let limit = try size(wanted)
+      let policy = ImagePolicy(maxBytes: limit, formats: .jpeg)
+      let encoded = try PictureEncoder(policy: policy, isLossless: false).encode(image)
+      #expect(encoded.bytes.count <= limit && encoded.width == 256)
+      #expect(encoded.bytes.count >= (try size(wanted - 1)))
+    }
+  }
+
+  @Test func thenThePictureIsMadeSmaller() throws {
+    for model in [UprightImage.Model.rgb, .gray] {
+      var planes = try noisy(255)
+      if model == .gray { planes = [planes[0]] }
+      let image = UprightImage(model: model, planes: planes, subsampling: .none)
+      for formats in [ImagePolicy.Formats.jpeg, .png, .all] {
+        let policy = ImagePolicy(maxBytes: 3000, formats: formats)
+        let encoded = try PictureEncoder(policy: policy, isLossless: true).encode(image)
+        #expect(encoded.bytes.count <= 3000 && encoded.bytes.count > 1000)
+        let info = try SourceImage(bytes: encoded.bytes).info
+        #expect((info.storedWidth, info.storedHeight) == (encoded.width, encoded.height))
+        #expect(encoded.width < 255 && encoded.width > 10)
+      }
+    }
+    #expect {
+      try preparer.prepare(
+        SourceImage(bytes: Pictures.jpeg(), path: "a.jpg"), policy: ImagePolicy(maxBytes: 20))
+    } throws: {
+      let error = $0 as? ImageError
+      return error?.kind == .tooLarge && error?.message.contains("max_bytes") == true
+    }
+  }
+
+  /// A file within max_bytes passes; one byte less and it is encoded again.
+  @Test func passThroughHeedsBytesAndFormats() throws {
+    let bytes = try Pictures.jpeg(200, 100)
+    let source = try SourceImage(bytes: bytes)
+    func prepare(_ policy: ImagePolicy) throws -> PreparedImage {
+      try preparer.prepare(source, policy: policy)
+    }
+    #expect(try prepare(ImagePolicy(maxBytes: bytes.count)).action == .passThrough)
+    let smaller = try prepare(ImagePolicy(maxBytes: bytes.count - 1))
+    #expect(smaller.action == .reencoded && smaller.bytes.count < bytes.count)
+    let png = try prepare(ImagePolicy(formats: .png))
+    #expect(png.format == .png && png.action == .reencoded && png.width == 200)
+    let photo = try SourceImage(bytes: Pictures.png(200, 100))
+    #expect(try preparer.prepare(photo, policy: ImagePolicy(formats: .jpeg)).format == .jpeg)
+  }
+
+  @Test func drawingsAreToldByTheirFlatness() throws {
+    let flat = try Plane(width: 100, height: 100)
+    for y in 0..<100 { for x in 0..<100 { flat.row(y)[x] = x / 10 % 2 == 0 ? 255 : 0 } }
+    #expect(PixelStatistics.isDrawing([flat]) && PixelStatistics.isDrawing([flat, flat, flat]))
+    #expect(!PixelStatistics.isDrawing(try noisy(100)))
+    #expect(PixelStatistics.hasSharpColor(chroma: [flat]))
+    let smooth = try Plane(width: 100, height: 100)
+    for y in 0..<100 { for x in 0..<100 { smooth.row(y)[x] = UInt8(2 * x) } }
+    #expect(!PixelStatistics.hasSharpColor(chroma: [smooth]))
+    #expect(PixelStatistics.hasSharpColor(rgb: [flat, smooth, smooth]))
+    #expect(!PixelStatistics.hasSharpColor(rgb: [flat, flat, flat]))
+  }
+}
+
 @Suite("Remembering prepared pictures")
 struct PreparedImageCacheTests {
   private func image(_ size: Int) -> PreparedImage {
     PreparedImage(
       bytes: [UInt8](repeating: 1, count: size), format: .png, width: 1, height: 1,
-      sourceWidth: 1, sourceHeight: 1, route: .reencoded)
+      originalWidth: 1, originalHeight: 1, orientation: .up, action: .reencoded)
   }
 
   private func key(_ number: UInt8) -> PreparedImageCache.Key {
@@ -142,13 +236,13 @@ struct PreparedImageCacheTests {
     #expect(try get(2))
     #expect(try !get(1))
     #expect(try get(3))
-    #expect(cache.byteCount == 80 && cache.count == 2)
+    #expect(cache.info.byteCount == 80 && cache.info.count == 2)
     #expect(try !get(1))
     #expect(try get(2))
     // One that is larger than the whole cache is not kept and drives nothing out.
     #expect(try get(4, 101))
     #expect(try get(4, 101))
-    #expect(cache.byteCount == 80)
+    #expect(cache.info.byteCount == 80)
   }
 
   @Test func failuresAreNotKept() throws {
@@ -157,7 +251,7 @@ struct PreparedImageCacheTests {
       try cache.image(for: key(1)) { () throws(ImageProblem) in throw ImageProblem(.corrupt, "x") }
     }
     #expect(try cache.image(for: key(1)) { () throws(ImageProblem) in image(5) }.bytes.count == 5)
-    #expect(cache.count == 1)
+    #expect(cache.info.count == 1)
   }
 
   /// Keys are content, orientation and policy.
@@ -169,7 +263,7 @@ struct PreparedImageCacheTests {
     let three = try preparer.prepare(
       source, orientation: .down, policy: ImagePolicy(maxLongEdge: 20))
     #expect(one.bytes != two.bytes && one.bytes != three.bytes)
-    #expect(preparer.cache.count == 3)
+    #expect(preparer.cacheInfo.count == 3)
   }
 
   @Test func callersOfTheSamePictureShareOnePreparation() async throws {

@@ -37,7 +37,7 @@ import Testing
     #expect(json.hasSuffix("é東🦊\u{2028}\""))
   }
 
-  @Test(arguments: Array(0...20) + [1000, 100_001])
+  @Test(arguments: Array(0...70) + [1000, 12287, 12288, 12289, 24577, 100_001])
   func encodesBase64AsFoundationDoes(_ count: Int) throws {
     var generator = SeededGenerator(state: UInt64(count))
     let data = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }

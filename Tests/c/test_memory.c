@@ -92,7 +92,8 @@ TEST(foreign_and_wrong_references_are_refused) {
     CHECK_INT(-1, FMEventQueueGetFileDescriptor(bad));
     size_t length = 1, needed = 1;
     CHECK(FMPreparedImageGetBytes(bad, &length) == NULL);
-    CHECK(FMPreparedImageCopyInfoJSON(bad) == NULL);
+    FMPreparedImageInfo info;
+    CHECK(!FMPreparedImageGetInfo(bad, &info));
     uint64_t buffer[8];
     CHECK_INT(0, FMEventQueueDrain(bad, buffer, sizeof buffer, &needed));
     if (bad != model) {

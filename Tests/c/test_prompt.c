@@ -58,7 +58,7 @@ TEST(each_bad_picture_has_its_code_and_names_the_file) {
 TEST(a_picture_cut_in_its_scan_data_is_refused) {
   int code = 0;
   char *description = NULL;
-  CHECK(FMPreparedImageCreate(picture("cut-in-scan.jpg"), 0, NULL, &code, &description) == NULL);
+  CHECK(FMImagePrepare(picture("cut-in-scan.jpg"), 0, NULL, NULL, &code, &description) == NULL);
   CHECK_INT(FMStatusCorruptImage, code);
   CHECK_HAS("cut-in-scan.jpg", description);
   FMFreeString(description);
@@ -112,11 +112,11 @@ TEST(orientation_is_1_to_8_or_the_files_own) {
     CHECK_INT(effective >= 5 ? 48 : 64, info.width);
     CHECK_INT(effective >= 5 ? 64 : 48, info.height);
   }
-  CHECK_TEXT("image/jpeg", info.mediaType);
+  CHECK_TEXT("image/jpeg", info.mimeType);
   CHECK_INT(64, strlen(info.sha256));
   CHECK(info.byteCount > 100);
   CHECK(FMImageInspect(picture("good.png"), 0, &info, NULL, NULL));
-  CHECK_TEXT("image/png", info.mediaType);
+  CHECK_TEXT("image/png", info.mimeType);
   CHECK_INT(1, info.orientation);
 }
 
@@ -168,28 +168,94 @@ TEST(an_empty_prompt_is_refused) {
 }
 
 TEST(a_prepared_image_is_upright_and_within_the_policy) {
-  FMPreparedImageRef image = FMPreparedImageCreate(picture("turned.jpg"), 0, NULL, NULL, NULL);
+  FMPreparedImageRef image = FMImagePrepare(picture("turned.jpg"), 0, NULL, NULL, NULL, NULL);
   size_t length = 0;
   const uint8_t *bytes = FMPreparedImageGetBytes(image, &length);
   CHECK(bytes != NULL && length > 100);
   CHECK(bytes != NULL && bytes[0] == 0xFF && bytes[1] == 0xD8);
-  char *info = FMPreparedImageCopyInfoJSON(image);
-  CHECK_HAS("\"width\":48", info);
-  CHECK_HAS("\"height\":64", info);
-  FMFreeString(info);
+  FMPreparedImageInfo info;
+  CHECK(FMPreparedImageGetInfo(image, &info));
+  CHECK_INT(48, info.width);
+  CHECK_INT(64, info.height);
+  CHECK_INT(48, info.originalWidth);
+  CHECK_INT(64, info.originalHeight);
+  CHECK_INT(6, info.orientation);
+  CHECK(info.scale == 1.0);
+  CHECK_INT((int)length, (int)info.byteCount);
+  CHECK_TEXT("image/jpeg", info.mimeType);
+  CHECK(strcmp(info.action, "passthrough") != 0);
+  CHECK_INT(64, (int)strlen(info.sha256));
   FMRelease(image);
 
-  image = FMPreparedImageCreate(picture("large.jpg"), 0, "{\"max_long_edge\": 500}", NULL, NULL);
-  info = FMPreparedImageCopyInfoJSON(image);
-  CHECK_HAS("\"width\":500", info);
-  CHECK_HAS("\"height\":375", info);
-  CHECK_HAS("\"source_width\":2000", info);
-  FMFreeString(info);
+  image = FMImagePrepare(picture("large.jpg"), 0, "{\"max_long_edge\": 500}", NULL, NULL, NULL);
+  CHECK(FMPreparedImageGetInfo(image, &info));
+  CHECK_INT(500, info.width);
+  CHECK_INT(375, info.height);
+  CHECK_INT(2000, info.originalWidth);
+  CHECK(info.scale == 0.25);
+  CHECK_TEXT("re-encoded", info.action);
   FMRelease(image);
 
   int code = 0;
-  CHECK(FMPreparedImageCreate(picture("good.jpg"), 0, "{\"quality\": 0}", &code, NULL) == NULL);
+  CHECK(FMImagePrepare(picture("good.jpg"), 0, "{\"quality\": 0}", NULL, &code, NULL) == NULL);
   CHECK_INT(FMStatusInvalidArgument, code);
+}
+
+TEST(policies_are_checked_and_applied) {
+  const char *bad[] = {
+      "{\"max_long_edge\": -1}", "{\"formats\": []}",         "{\"formats\": [\"webp\"]}",
+      "{\"metadata\": \"some\"}", "{\"preset\": \"nobody\"}", "{\"max_edge\": 5}",
+      "{\"side_multiple\": 0}",  "[]",                        "{"};
+  for (size_t index = 0; index < sizeof bad / sizeof *bad; index++) {
+    int code = 0;
+    char *description = NULL;
+    CHECK(FMImagePrepare(picture("good.jpg"), 0, bad[index], NULL, &code, &description) == NULL);
+    CHECK_INT(FMStatusInvalidArgument, code);
+    CHECK_HAS("image p", description); /* "image policy", "image preset" */
+    FMFreeString(description);
+  }
+  FMPreparedImageRef image = FMImagePrepare(
+      picture("large.jpg"), 0, "{\"preset\": \"llava\", \"formats\": [\"png\"]}", NULL, NULL, NULL);
+  FMPreparedImageInfo info;
+  CHECK(FMPreparedImageGetInfo(image, &info));
+  CHECK_INT(672, info.width);
+  CHECK_TEXT("image/png", info.mimeType);
+  FMRelease(image);
+
+  FMSystemLanguageModelRef plain =
+      FMLanguageModelCreateChatCompletions("http://127.0.0.1:9", "llava:7b", NULL, NULL, NULL, NULL);
+  FMSystemLanguageModelRef model =
+      FMLanguageModelCreateWithImagePolicy(plain, "{\"quality\": 70}", NULL, NULL);
+  char *description = FMLanguageModelCopyDescriptionJSON(model);
+  CHECK_HAS("\"max_long_edge\":672", description);
+  CHECK_HAS("\"quality\":70", description);
+  FMFreeString(description);
+  FMRelease(model);
+  FMRelease(plain);
+}
+
+TEST(a_picture_costs_what_its_model_asks) {
+  bool exact = false;
+  CHECK_INT(576, (int)FMImageEstimateTokens("llava:7b", 4000, 30, &exact, NULL, NULL));
+  CHECK(exact);
+  int code = 0;
+  CHECK_INT(-1, (int)FMImageEstimateTokens("llava:7b", 0, 30, &exact, &code, NULL));
+  CHECK_INT(FMStatusInvalidArgument, code);
+}
+
+TEST(prepared_pictures_are_remembered) {
+  FMImageCacheInfo before, after;
+  FMImageCacheClear();
+  CHECK(FMImageCacheGetInfo(&before));
+  CHECK_INT(0, (int)(before.count + before.byteCount + before.hits + before.misses));
+  for (int round = 0; round < 3; round++) {
+    FMRelease(FMImagePrepare(picture("good.jpg"), 0, NULL, NULL, NULL, NULL));
+  }
+  CHECK(FMImageCacheGetInfo(&after));
+  CHECK_INT(1, (int)after.count);
+  CHECK_INT(1, (int)after.misses);
+  CHECK_INT(2, (int)after.hits);
+  CHECK(after.byteCount > 0 && after.byteCount <= after.byteLimit);
 }
 
 TEST(the_server_gets_texts_and_pictures_in_order) {

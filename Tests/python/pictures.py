@@ -128,4 +128,4 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def passed_through(image: PreparedImage) -> bool:
     """Whether the stored pixels are sent bit for bit."""
-    return image.route == "passThrough"
+    return image.action == "passthrough"

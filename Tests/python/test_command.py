@@ -315,9 +315,9 @@ def test_json(server, pictures):
     # 4 for the message, 64 for the picture, the marker's two words and the prompt's one.
     assert got["usage"]["input"]["total"] == 71
     image = got["images"][0]
-    assert (image["label"], image["source_width"], image["source_height"]) == ("one", 41, 30)
+    assert (image["label"], image["original_width"], image["original_height"]) == ("one", 41, 30)
     assert image["byte_count"] == sent["images"][0]["byte_count"]
-    assert image["media_type"] == sent["images"][0]["media_type"]
+    assert image["mime_type"] == sent["images"][0]["media_type"]
     assert got["model"]["base_url"] == server.base_url
     assert 0 < got["seconds"] < 30
 

@@ -105,7 +105,7 @@ def test_5_servers_get_jpeg_or_png_only(tmp_path: Path) -> None:
         path = tmp_path / f"picture.{suffix}"
         bars(96, 64).save(path, kind)
         image = prepare_image(path)
-        assert image.media_type in ("image/jpeg", "image/png")
+        assert image.mime_type in ("image/jpeg", "image/png")
         assert image.data.startswith((b"\xff\xd8\xff", b"\x89PNG"))
     path = tmp_path / "picture.jxl"
     path.write_bytes(b"\xff\x0a\xfa\x7f\x01\x90")
@@ -120,8 +120,8 @@ def test_6_the_bytes_decide_not_the_name(tmp_path: Path) -> None:
         bars(96, 64).save(path, kind)
         image = prepare_image(path)
         starts = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG"}
-        assert image.data.startswith(starts[image.media_type])
-        assert inspect_image(path).media_type == f"image/{kind.lower()}"
+        assert image.data.startswith(starts[image.mime_type])
+        assert inspect_image(path).mime_type == f"image/{kind.lower()}"
 
 
 def test_7_what_is_no_picture_never_reaches_a_server(

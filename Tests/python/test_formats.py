@@ -135,7 +135,7 @@ def test_png(
     path = tmp_path / "form.png"
     path.write_bytes(png(samples, color, bits, interlaced, *chunks))
     image = prepare_image(path)
-    assert image.media_type == "image/png"
+    assert image.mime_type == "image/png"
     assert np.abs(pixels(image) - expected).max() <= 0.501
     if bits <= 8 and not transparent:
         assert farthest(image, oracle(path)) <= 1
@@ -240,7 +240,7 @@ def test_webp(tmp_path: Path, mode: str, options: dict[str, Any], profile: str |
     prepared = prepare_image(path, policy=BEST)
     expected = oracle(path)
     assert (prepared.width, prepared.height) == (97, 65)
-    if prepared.media_type == "image/png":
+    if prepared.mime_type == "image/png":
         assert farthest(prepared, expected) <= (2 if profile else 1)
     else:
         assert psnr(prepared, expected) > 40
@@ -296,7 +296,7 @@ def test_gif(tmp_path: Path, size: tuple[int, int], colors: int, interlace: int)
     path = tmp_path / "picture.gif"
     natural(*size).quantize(colors).save(path, interlace=interlace)
     image = prepare_image(path, policy=BEST)
-    if image.media_type == "image/png":
+    if image.mime_type == "image/png":
         assert farthest(image, oracle(path)) == 0
     else:
         assert psnr(image, oracle(path)) > 40
@@ -500,8 +500,8 @@ def test_heif(tmp_path: Path, kind: str) -> None:
     image = natural(96, 64)
     heif(path, image, "-q", "95", *(["-A"] if kind == "avif" else []))
     prepared = prepare_image(path, policy=BEST)
-    assert inspect_image(path).media_type == f"image/{kind}"
-    assert prepared.media_type in ("image/jpeg", "image/png")
+    assert inspect_image(path).mime_type == f"image/{kind}"
+    assert prepared.mime_type in ("image/jpeg", "image/png")
     assert psnr(prepared, image) > 30
 
 
@@ -730,7 +730,7 @@ def test_pillow_encodes_as_well(tmp_path: Path) -> None:
     path = tmp_path / "photo.webp"
     natural(400, 300).save(path, quality=90)
     image, expected = prepare_image(path), oracle(path)
-    assert image.media_type == "image/jpeg"
+    assert image.mime_type == "image/jpeg"
     assert psnr(image, expected) > psnr(pillow_jpeg(expected), expected) - 0.5
 
 

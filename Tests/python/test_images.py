@@ -48,11 +48,12 @@ def test_jpeg_orientation(tmp_path: Path, orientation: int, big: bool, subsampli
     with Image.open(path) as source:
         expected = ImageOps.exif_transpose(source).convert("RGB")
     image = prepare_image(path)
-    assert (image.width, image.height) == expected.size == (image.source_width, image.source_height)
-    assert image.media_type == "image/jpeg"
+    assert (image.width, image.height) == expected.size
+    assert (image.original_width, image.original_height) == expected.size
+    assert image.mime_type == "image/jpeg"
     assert_bare(image.data)
     if orientation == 1:
-        assert image.route == "passThrough"
+        assert image.action == "passthrough"
         assert (pixels(image) == pixels(expected)).all()
     else:
         # As near as Pillow itself comes after encoding once more.
@@ -75,7 +76,7 @@ def test_jpeg_scaled(
     image = prepare_image(path, policy=ImagePolicy(max_long_edge=edge))
     with Image.open(path) as source:
         upright = ImageOps.exif_transpose(source)
-    assert (image.source_width, image.source_height) == upright.size
+    assert (image.original_width, image.original_height) == upright.size
     assert max(image.width, image.height) == edge
     assert abs(image.width / image.height - upright.width / upright.height) < 0.06
     expected = upright.resize((image.width, image.height), Image.Resampling.LANCZOS)
@@ -99,7 +100,7 @@ def test_pass_through_is_exact(tmp_path: Path, progressive: bool, mode: str) -> 
         restart_marker_rows=1,
     )
     image = prepare_image(path)
-    assert image.route == "passThrough"
+    assert image.action == "passthrough"
     assert b"secret" not in image.data
     assert_bare(image.data)
     with Image.open(path) as source:
@@ -116,7 +117,7 @@ def test_jpeg_stored_as_rgb(tmp_path: Path, orientation: int) -> None:
     with Image.open(path) as source:
         expected = ImageOps.exif_transpose(source).convert("RGB")
     if orientation == 1:
-        assert image.route == "passThrough"
+        assert image.action == "passthrough"
         assert (pixels(image) == pixels(expected)).all()
     else:
         assert psnr(image, expected) > psnr(pillow_jpeg(expected, "4:4:4"), expected) - 0.5
@@ -134,7 +135,7 @@ def test_cmyk(tmp_path: Path) -> None:
     bare.write_bytes(data[:start] + data[start + 2 + length :])
     for file in (path, light, bare):
         image = prepare_image(file)
-        assert image.route == "reencoded"
+        assert image.action == "re-encoded"
         with Image.open(file) as source:
             expected = source.convert("RGB")
         assert psnr(image, expected) > 33
@@ -148,8 +149,8 @@ def test_png_orientation_is_exact(tmp_path: Path, orientation: int) -> None:
     with Image.open(path) as source:
         expected = ImageOps.exif_transpose(source)
     image = prepare_image(path)
-    assert image.media_type == "image/png"
-    assert image.route == ("passThrough" if orientation == 1 else "reencoded")
+    assert image.mime_type == "image/png"
+    assert image.action == ("passthrough" if orientation == 1 else "re-encoded")
     assert_bare(image.data)
     assert (pixels(image) == pixels(expected)).all()
 
@@ -236,7 +237,7 @@ def test_first_frame_only(tmp_path: Path) -> None:
     first = natural(96, 64)
     first.save(path, "MPO", save_all=True, append_images=[Image.new("RGB", (96, 64), "blue")])
     image = prepare_image(path)
-    assert image.route == "passThrough"
+    assert image.action == "passthrough"
     assert image.data.count(b"\xff\xd8\xff") == 1
     with Image.open(path) as source:
         assert (pixels(image) == pixels(source)).all()
@@ -245,16 +246,16 @@ def test_first_frame_only(tmp_path: Path) -> None:
 def test_bytes_decide_the_type_and_odd_names_work(tmp_path: Path) -> None:
     path = tmp_path / "a picture, ünïcode #1.png"
     natural(40, 30).save(path, "JPEG")
-    assert prepare_image(path).media_type == "image/jpeg"
+    assert prepare_image(path).mime_type == "image/jpeg"
     info = inspect_image(path)
-    assert (info.width, info.height, info.media_type) == (40, 30, "image/jpeg")
+    assert (info.width, info.height, info.mime_type) == (40, 30, "image/jpeg")
 
 
 def test_broken_exif_never_fails_a_picture(tmp_path: Path) -> None:
     path = tmp_path / "broken.jpg"
     natural(96, 64).save(path, exif=b"Exif\0\0II*\0\xff\xff\xff\x7fgarbage")
     image = prepare_image(path)
-    assert image.route == "passThrough"
+    assert image.action == "passthrough"
     assert_bare(image.data)
 
 
@@ -307,7 +308,7 @@ def test_a_photo_stored_as_png_becomes_jpeg(tmp_path: Path) -> None:
     path = tmp_path / "photo.png"
     natural(400, 300).save(path, exif=tiff(6))
     image = prepare_image(path)
-    assert image.media_type == "image/jpeg"
+    assert image.mime_type == "image/jpeg"
     with Image.open(path) as source:
         expected = ImageOps.exif_transpose(source)
     assert psnr(image, expected) > psnr(pillow_jpeg(expected), expected) - 0.5

@@ -286,7 +286,7 @@ def test_an_attachment_of_ones_own(server: ScriptedServer, model: Models, pictur
 def test_an_attachment_knows_its_picture(picture: Path) -> None:
     attachment = fm.ImageAttachment(str(picture), "A")
     assert (attachment.width, attachment.height, attachment.orientation) == (48, 64, 6)
-    assert attachment.media_type == "image/jpeg"
+    assert attachment.mime_type == "image/jpeg"
     info = attachment.info
     assert (info.stored_width, info.stored_height) == (64, 48)
     assert info.byte_count == picture.stat().st_size
@@ -335,7 +335,7 @@ def test_odd_names_work(tmp_path: Path, model: Models) -> None:
         jpeg(tmp_path / "x.jpg")
         (tmp_path / "x.jpg").rename(tmp_path / name)
         attachment = fm.ImageAttachment(tmp_path / name, "Größe 1")
-        assert attachment.media_type == "image/jpeg"
+        assert attachment.mime_type == "image/jpeg"
         assert "64x48" in asyncio.run(session.respond(attachment))
 
 
@@ -361,8 +361,8 @@ def test_prepared_pixels_are_upright(tmp_path: Path, orientation: int) -> None:
         assert len(sent.getexif()) == 0
         difference = ImageStat.Stat(ImageChops.difference(sent.convert("RGB"), wanted))
     assert max(difference.mean) < 4
-    assert prepared.media_type == "image/jpeg"
-    assert (prepared.source_width, prepared.source_height) == wanted.size
+    assert prepared.mime_type == "image/jpeg"
+    assert (prepared.original_width, prepared.original_height) == wanted.size
 
 
 def test_a_policy_limits_what_is_sent(tmp_path: Path) -> None:
@@ -372,7 +372,7 @@ def test_a_policy_limits_what_is_sent(tmp_path: Path) -> None:
         path, policy=fm.ImagePolicy(max_long_edge=300, background="#00ff00")
     )
     assert (prepared.width, prepared.height) == (300, 100)
-    assert (prepared.source_width, prepared.source_height) == (900, 300)
+    assert (prepared.original_width, prepared.original_height) == (900, 300)
     assert "300x100 from 900x300" in repr(prepared)
     (tmp_path / "sent").write_bytes(prepared.data)
     with Image.open(tmp_path / "sent") as sent:
@@ -388,7 +388,7 @@ def test_a_policy_limits_what_is_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ({"max_long_edge": 0}, ValueError),
+        ({"max_long_edge": -1}, ValueError),
         ({"max_long_edge": True}, TypeError),
         ({"quality": 101}, ValueError),
         ({"quality": 85.0}, TypeError),

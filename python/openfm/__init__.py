@@ -141,9 +141,12 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
     "generation_schema": ("GenerationSchema",),
     "image_reference": ("ImageReference",),
     "imaging": (
+        "ImageCacheInfo",
         "ImageInfo",
         "ImagePolicy",
         "PreparedImage",
+        "image_cache_clear",
+        "image_cache_info",
         "inspect_image",
         "prepare_image",
         "set_image_limits",

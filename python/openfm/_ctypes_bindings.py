@@ -28,7 +28,14 @@ from ctypes import (
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["FMImageInfo", "FMModelProgress", "lib", "library_path"]
+__all__ = [
+    "FMImageCacheInfo",
+    "FMImageInfo",
+    "FMModelProgress",
+    "FMPreparedImageInfo",
+    "lib",
+    "library_path",
+]
 
 _ENVIRONMENT: Final = "OPENFM_LIBRARY"
 # The first is what a wheel carries; the second what a plain link of a build leaves.
@@ -45,13 +52,44 @@ class FMImageInfo(Structure):
         ("storedHeight", c_int32),
         ("orientation", c_int32),
         ("byteCount", c_int64),
-        ("mediaType", c_char * 32),
+        ("mimeType", c_char * 32),
         ("sha256", c_char * 65),
     )
 
 
 # bool (*)(file, received, total, userInfo) of OpenFM.h; called on the calling thread.
 FMModelProgress = CFUNCTYPE(c_bool, c_char_p, c_int64, c_int64, c_void_p)
+
+
+class FMPreparedImageInfo(Structure):
+    """``FMPreparedImageInfo`` of OpenFM.h."""
+
+    _fields_ = (
+        ("width", c_int32),
+        ("height", c_int32),
+        ("originalWidth", c_int32),
+        ("originalHeight", c_int32),
+        ("scale", c_double),
+        ("byteCount", c_int64),
+        ("orientation", c_int32),
+        ("mimeType", c_char * 32),
+        ("action", c_char * 16),
+        ("sha256", c_char * 65),
+    )
+
+
+class FMImageCacheInfo(Structure):
+    """``FMImageCacheInfo`` of OpenFM.h."""
+
+    _fields_ = (
+        ("count", c_int64),
+        ("byteCount", c_int64),
+        ("byteLimit", c_int64),
+        ("hits", c_int64),
+        ("misses", c_int64),
+        ("evictions", c_int64),
+    )
+
 
 _ref = c_void_p
 # `char *` results that the caller frees: as an address, since c_char_p would drop it.
@@ -68,6 +106,7 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
         _ref,
         (c_char_p, c_char_p, c_char_p, c_char_p, *_error),
     ),
+    "FMLanguageModelCreateWithImagePolicy": (_ref, (_ref, c_char_p, *_error)),
     "FMLanguageModelCopyUnavailableExplanation": (_owned_string, (_ref,)),
     "FMLanguageModelCopyDescriptionJSON": (_owned_string, (_ref,)),
     "FMLanguageModelCopyCapabilitiesJSON": (_owned_string, (_ref,)),
@@ -138,17 +177,20 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     # Composed prompts
     "FMComposedPromptInitialize": (_ref, ()),
     "FMComposedPromptAddTextBytes": (c_bool, (_ref, c_char_p, c_size_t, *_error)),
-    "FMComposedPromptAddAttachmentWithOrientation": (
+    "FMComposedPromptAddAttachmentWithPolicy": (
         c_bool,
-        (_ref, c_char_p, c_char_p, c_int, c_char_p, *_error),
+        (_ref, c_char_p, c_char_p, c_int, c_char_p, c_char_p, *_error),
     ),
     # Pictures
     "FMImageSetLimits": (c_bool, (c_int64, c_int64, *_error)),
     "FMImageOfferHEIFLibrary": (c_bool, (c_char_p, *_error)),
     "FMImageInspect": (c_bool, (c_char_p, c_int, POINTER(FMImageInfo), *_error)),
-    "FMPreparedImageCreate": (_ref, (c_char_p, c_int, c_char_p, *_error)),
+    "FMImagePrepare": (_ref, (c_char_p, c_int, c_char_p, c_char_p, *_error)),
     "FMPreparedImageGetBytes": (c_void_p, (_ref, POINTER(c_size_t))),
-    "FMPreparedImageCopyInfoJSON": (_owned_string, (_ref,)),
+    "FMPreparedImageGetInfo": (c_bool, (_ref, POINTER(FMPreparedImageInfo))),
+    "FMImageCacheGetInfo": (c_bool, (POINTER(FMImageCacheInfo),)),
+    "FMImageCacheClear": (None, ()),
+    "FMImageEstimateTokens": (c_int64, (c_char_p, c_int, c_int, POINTER(c_bool), *_error)),
     # Event queue
     "FMEventQueueCreate": (_ref, ()),
     "FMEventQueueGetFileDescriptor": (c_int, (_ref,)),

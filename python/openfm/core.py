@@ -23,7 +23,7 @@ from ._native import (
     take_string,
 )
 from .errors import InvalidArgumentError, InvalidPromptTextError
-from .imaging import ImagePolicy
+from .imaging import ImagePolicy, encode_policy
 from .prompt import check_prompt, compose
 from .tokens import TokenCount
 from .tool import Tool, schema_json, tool_array
@@ -192,9 +192,28 @@ class LanguageModel:
         )
         return TokenCount.from_dict(json.loads(await request.finish()))
 
+    @property
+    def image_policy(self) -> ImagePolicy:
+        """What pictures this model is sent: what was set, over what suits the family of models that
+        its name tells, over the default."""
+        members = self.describe().get("image")
+        return ImagePolicy() if members is None else ImagePolicy.from_dict(members)
+
+    def estimate_image_tokens(self, width: int, height: int) -> tuple[int, bool]:
+        """Tokens that a picture of that size, as it is sent, is likely to cost, and whether the
+        rule is the model's own to the token. What a server counts itself holds over it."""
+        exact = ctypes.c_bool()
+        name = str(self.describe().get("model", ""))
+        count: int = lib.FMImageEstimateTokens(
+            name.encode("utf-8", "replace"), width, height, ctypes.byref(exact), None, None
+        )
+        if count < 0:
+            raise last_error()
+        return count, exact.value
+
     def describe(self) -> dict[str, Any]:
         """What the model is: its kind and, as they apply, ``model``, ``base_url``, ``model_path``,
-        ``mmproj_path``, ``engine``, ``context_size``. Holds no key. Starts nothing."""
+        ``mmproj_path``, ``engine``, ``context_size``, ``image``. Holds no key. Starts nothing."""
         description: dict[str, Any] = take_json(
             lib.FMLanguageModelCopyDescriptionJSON(self._handle.address)
         )
@@ -206,13 +225,16 @@ class SystemLanguageModel(LanguageModel):
 
     In this order: the server of ``OPENFM_BASE_URL`` (with ``OPENFM_API_KEY`` and ``OPENFM_MODEL``);
     the embedded engine with ``OPENFM_MODEL_PATH`` (and ``OPENFM_MMPROJ_PATH`` for pictures) or an
-    installed model; otherwise it is unavailable. Making one starts nothing.
+    installed model; otherwise it is unavailable. ``image_policy`` changes what pictures may look
+    like. Making one starts nothing.
     """
 
     def __init__(
         self,
         use_case: SystemLanguageModelUseCase = SystemLanguageModelUseCase.GENERAL,
         guardrails: SystemLanguageModelGuardrails = SystemLanguageModelGuardrails.DEFAULT,
+        *,
+        image_policy: ImagePolicy | None = None,
     ) -> None:
         if not isinstance(use_case, SystemLanguageModelUseCase):
             raise TypeError(
@@ -223,9 +245,16 @@ class SystemLanguageModel(LanguageModel):
                 f"guardrails must be a SystemLanguageModelGuardrails, not "
                 f"{type(guardrails).__name__}"
             )
+        policy = encode_policy(image_policy, "image_policy")
         _offer_bundled_engine()
         offer_certificates()
-        super().__init__(Handle(lib.FMSystemLanguageModelCreate(use_case.value, guardrails.value)))
+        handle = Handle(lib.FMSystemLanguageModelCreate(use_case.value, guardrails.value))
+        if policy is not None:
+            with handle:
+                handle = Handle(
+                    lib.FMLanguageModelCreateWithImagePolicy(handle.address, policy, None, None)
+                )
+        super().__init__(handle)
         self.use_case = use_case
         self.guardrails = guardrails
 
@@ -405,11 +434,8 @@ def _check_seconds(name: str, value: object) -> None:
 
 
 def _checked_policy(policy: ImagePolicy | None) -> dict[str, Any] | None:
-    if policy is None:
-        return None
-    if not isinstance(policy, ImagePolicy):
-        raise TypeError(f"image_policy must be an ImagePolicy, not {type(policy).__name__}")
-    return policy.to_dict()
+    encode_policy(policy, "image_policy")
+    return None if policy is None else policy.to_dict()
 
 
 def _checked_body(body: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ._ctypes_bindings import FMImageInfo, lib
+from ._ctypes_bindings import FMImageCacheInfo, FMImageInfo, FMPreparedImageInfo, lib
 from ._heif import offer_libraries
-from ._native import Handle, encode, last_error, take_json
+from ._native import Handle, encode, last_error
 from .errors import InvalidImagePathError, InvalidOrientationError
 
 __all__ = [
+    "ImageCacheInfo",
     "ImageInfo",
     "ImagePolicy",
     "PreparedImage",
+    "image_cache_clear",
+    "image_cache_info",
     "inspect_image",
     "prepare_image",
     "set_image_limits",
 ]
 
+_LIMITS: Final = ("max_long_edge", "max_short_edge", "max_pixels", "max_bytes")
+_RANGES: Final = {
+    **dict.fromkeys(_LIMITS, (0, 2**62)),
+    "side_multiple": (1, 1024),
+    "quality": (1, 100),
+}
 _COLOUR: Final = re.compile(r"#[0-9A-Fa-f]{6}\Z")
 
 
@@ -38,99 +48,206 @@ class ImageInfo:
     stored_height: int
     orientation: int
     byte_count: int
-    media_type: str
+    mime_type: str
     sha256: str
 
 
 @dataclass(frozen=True)
 class ImagePolicy:
-    """What a model may be sent; None keeps the library's default.
+    """What a model may be sent. None keeps what is beneath: an attachment's policy goes over its
+    model's, a model's over the one that suits its name, and that over the default.
 
-    ``max_long_edge``: pixels; a longer picture is made smaller, a smaller one is never enlarged.
-    ``quality``: of JPEG, 1 to 100. ``background``: "#RRGGBB", what shows through transparency.
-    ``verify``: whether a picture that can be passed through is checked to its last pixel first.
+    ``max_long_edge``, ``max_short_edge``, ``max_pixels`` (width times height): a larger picture is
+    made smaller, a smaller one is never enlarged. ``max_bytes``: of the encoded file; the quality
+    is lowered as far as this demands, then the size. For these four, 0 is no limit.
+    ``side_multiple``: pixels; both sides become multiples of it where a picture is scaled.
+    ``formats``: which of "jpeg" and "png" may be sent. ``quality``: of JPEG, 1 to 100.
+    ``background``: "#RRGGBB", what shows through transparency. ``metadata``: "strip", or "keep"
+    for EXIF, XMP, IPTC and comments. ``verify``: whether a picture that can be passed through is
+    checked to its last pixel first. ``preset``: the policy of a family of models, such as "claude"
+    or "qwen2-vl", that the other members change; InvalidArgumentError names them all.
     """
 
     max_long_edge: int | None = None
+    max_short_edge: int | None = None
+    max_pixels: int | None = None
+    max_bytes: int | None = None
+    side_multiple: int | None = None
+    formats: Sequence[str] | None = None
     quality: int | None = None
     background: str | None = None
+    metadata: str | None = None
     verify: bool | None = None
+    preset: str | None = None
 
     def __post_init__(self) -> None:
-        for name, most in (("max_long_edge", 2**31 - 1), ("quality", 100)):
+        for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-            if not 1 <= value <= most:
-                raise ValueError(f"{name} must be from 1 to {most}, not {value}")
-        if self.background is not None:
-            if not isinstance(self.background, str):
-                raise TypeError(f"background must be a str, not {type(self.background).__name__}")
-            if not _COLOUR.match(self.background):
-                raise ValueError(f'background must look like "#RRGGBB", not {self.background!r}')
+            if not least <= value <= most:
+                raise ValueError(f"{name} must be from {least} to {most}, not {value}")
+        if self.formats is not None:
+            if isinstance(self.formats, str) or not isinstance(self.formats, Sequence):
+                raise TypeError(f"formats must be a list, not {type(self.formats).__name__}")
+            if not self.formats or not all(name in ("jpeg", "png") for name in self.formats):
+                raise ValueError(f'formats must hold "jpeg", "png" or both, not {self.formats!r}')
+            object.__setattr__(self, "formats", tuple(self.formats))
+        for name in ("background", "metadata", "preset"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+        if self.background is not None and not _COLOUR.match(self.background):
+            raise ValueError(f'background must look like "#RRGGBB", not {self.background!r}')
+        if self.metadata not in (None, "strip", "keep"):
+            raise ValueError(f'metadata must be "strip" or "keep", not {self.metadata!r}')
         if self.verify is not None and not isinstance(self.verify, bool):
             raise TypeError(f"verify must be a bool, not {type(self.verify).__name__}")
 
     def to_dict(self) -> dict[str, Any]:
         """The library's policy JSON as a dict, without what is None."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return {
+            name: list(value) if name == "formats" else value
+            for name, value in vars(self).items()
+            if value is not None
+        }
+
+    @classmethod
+    def from_dict(cls, members: Mapping[str, Any]) -> ImagePolicy:
+        """The policy of a model's description, where a limit of None is none at all."""
+        known: dict[str, Any] = {
+            name: 0 if value is None and name in _LIMITS else value
+            for name, value in members.items()
+        }
+        return cls(**known)
 
 
 @dataclass(frozen=True)
 class PreparedImage:
     """A picture as a model is sent it: upright, without transparency and metadata.
 
-    ``data`` is the encoded file. ``route`` tells what was done: "passThrough" kept the stored
-    pixels bit for bit, "reencoded" did not. The source size is upright too.
+    ``data`` is the encoded file, ``sha256`` its hash. ``original_width`` and ``original_height``
+    are upright too, and ``scale`` is the number of sent pixels for one of the original.
+    ``orientation`` is the one that was found, which the pixels have taken over. ``action`` tells
+    what was done: "passthrough" kept the stored pixels, "lossless-turn" kept and turned them,
+    "re-encoded" did not keep them.
     """
 
-    data: bytes
+    data: bytes = field(repr=False)
+    mime_type: str
     width: int
     height: int
-    source_width: int
-    source_height: int
-    media_type: str
-    route: str
+    original_width: int
+    original_height: int
+    scale: float
+    orientation: int
+    action: str
+    sha256: str
 
     def __repr__(self) -> str:
         return (
-            f"PreparedImage({self.media_type}, {self.width}x{self.height} from "
-            f"{self.source_width}x{self.source_height}, {len(self.data)} bytes, {self.route})"
+            f"PreparedImage({self.mime_type}, {self.width}x{self.height} from "
+            f"{self.original_width}x{self.original_height}, {len(self.data)} bytes, {self.action})"
         )
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        text = {"text/plain": repr(self)}
+        if self.mime_type not in ("image/jpeg", "image/png"):
+            return text
+        return {**text, self.mime_type: base64.b64encode(self.data).decode("ascii")}
+
+
+@dataclass(frozen=True)
+class ImageCacheInfo:
+    """What the memory of prepared pictures holds, and has done since it was last cleared.
+
+    ``hits`` are preparations that were not needed, ``misses`` those that were made, ``evictions``
+    pictures dropped to stay within ``byte_limit``.
+    """
+
+    count: int
+    byte_count: int
+    byte_limit: int
+    hits: int
+    misses: int
+    evictions: int
 
 
 def prepare_image(
     path: str | os.PathLike[str],
     orientation: int | None = None,
     policy: ImagePolicy | None = None,
+    *,
+    expected_sha256: str | None = None,
 ) -> PreparedImage:
-    """What a model would be sent for the picture at ``path``.
+    """What a model would be sent for the picture at ``path``, by ``policy`` over the default.
 
-    ``orientation`` 1 to 8 replaces the file's own. Raises an ImagePromptError. Reads, decodes and
-    encodes: some 50 ms for a 12-megapixel photo, during which other threads run.
+    ``orientation`` 1 to 8 replaces the file's own. ``expected_sha256`` makes it an
+    ImageChangedError when the file holds other bytes. Raises an ImagePromptError. Reads, decodes
+    and encodes: some 50 ms for a 12-megapixel photo, during which other threads run; the same
+    picture again costs reading it.
     """
-    if policy is not None and not isinstance(policy, ImagePolicy):
-        raise TypeError(f"policy must be an ImagePolicy, not {type(policy).__name__}")
-    policy_json = None if policy is None else json.dumps(policy.to_dict()).encode()
     with Handle(
-        lib.FMPreparedImageCreate(
-            encode_path(path), check_orientation(orientation), policy_json, None, None
+        lib.FMImagePrepare(
+            encode_path(path),
+            check_orientation(orientation),
+            encode_policy(policy),
+            None if expected_sha256 is None else expected_sha256.encode("ascii"),
+            None,
+            None,
         )
     ) as image:
         length = ctypes.c_size_t()
         address = lib.FMPreparedImageGetBytes(image.address, ctypes.byref(length))
-        info: Mapping[str, Any] = take_json(lib.FMPreparedImageCopyInfoJSON(image.address))
+        info = FMPreparedImageInfo()
+        if not address or not lib.FMPreparedImageGetInfo(image.address, ctypes.byref(info)):
+            raise last_error()
         return PreparedImage(
-            data=ctypes.string_at(address, length.value) if address else b"",
-            width=info["width"],
-            height=info["height"],
-            source_width=info["source_width"],
-            source_height=info["source_height"],
-            media_type=info["media_type"],
-            route=info["route"],
+            data=ctypes.string_at(address, length.value),
+            mime_type=info.mimeType.decode("ascii"),
+            width=info.width,
+            height=info.height,
+            original_width=info.originalWidth,
+            original_height=info.originalHeight,
+            scale=info.scale,
+            orientation=info.orientation,
+            action=info.action.decode("ascii"),
+            sha256=info.sha256.decode("ascii"),
         )
+
+
+def image_cache_info() -> ImageCacheInfo:
+    """What the memory of prepared pictures holds and has done."""
+    info = FMImageCacheInfo()
+    if not lib.FMImageCacheGetInfo(ctypes.byref(info)):
+        raise last_error()
+    return ImageCacheInfo(
+        count=info.count,
+        byte_count=info.byteCount,
+        byte_limit=info.byteLimit,
+        hits=info.hits,
+        misses=info.misses,
+        evictions=info.evictions,
+    )
+
+
+def image_cache_clear() -> None:
+    """Forgets every prepared picture and sets the counters to zero."""
+    lib.FMImageCacheClear()
+
+
+def encode_policy(policy: ImagePolicy | None, name: str = "policy") -> bytes | None:
+    """The policy as the library takes it."""
+    if policy is None:
+        return None
+    if not isinstance(policy, ImagePolicy):
+        raise TypeError(f"{name} must be an ImagePolicy, not {type(policy).__name__}")
+    return json.dumps(policy.to_dict()).encode()
 
 
 def inspect_image(path: str | os.PathLike[str], orientation: int | None = None) -> ImageInfo:
@@ -150,7 +267,7 @@ def inspect_image(path: str | os.PathLike[str], orientation: int | None = None) 
         stored_height=info.storedHeight,
         orientation=info.orientation,
         byte_count=info.byteCount,
-        media_type=info.mediaType.decode("ascii"),
+        mime_type=info.mimeType.decode("ascii"),
         sha256=info.sha256.decode("ascii"),
     )
 

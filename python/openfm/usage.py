@@ -45,16 +45,18 @@ class Usage:
 
 @dataclass(frozen=True)
 class SentImage:
-    """A picture as it was sent. Sizes are upright, in pixels; the source is the file."""
+    """A picture as it was sent, in the words of ``PreparedImage``. Sizes are upright, in pixels."""
 
     label: str | None
-    source_width: int
-    source_height: int
+    original_width: int
+    original_height: int
     width: int
     height: int
+    scale: float
+    orientation: int
     byte_count: int
-    media_type: str
-    route: str
+    mime_type: str
+    action: str
 
 
 @dataclass(frozen=True)
@@ -136,13 +138,15 @@ def metadata_from(members: Mapping[str, Any]) -> ResponseMetadata:
         images=tuple(
             SentImage(
                 label=image.get("label"),
-                source_width=image["source_width"],
-                source_height=image["source_height"],
+                original_width=image["original_width"],
+                original_height=image["original_height"],
                 width=image["width"],
                 height=image["height"],
+                scale=image["scale"],
+                orientation=image["orientation"],
                 byte_count=image["byte_count"],
-                media_type=image["media_type"],
-                route=image["route"],
+                mime_type=image["mime_type"],
+                action=image["action"],
             )
             for image in members.get("images") or ()
         ),

@@ -116,6 +116,17 @@ cjpeg_status cjpeg_encode_planes(const cjpeg_plane *planes, int plane_count, int
 cjpeg_status cjpeg_encode_rgb(const cjpeg_plane *planes, int h_samp, int v_samp, int quality,
                               cjpeg_output *output);
 
+/* ---- Turning ------------------------------------------------------------------------------ */
+
+/*
+ * Turns the picture of a decoder whose header was read, without decoding it to samples: mirrored
+ * left to right and top to bottom as asked, then with rows and columns exchanged. A side that is
+ * mirrored must be a multiple of its minimum coded unit (8 x the largest sampling factor). Markers
+ * other than JFIF's or Adobe's are left out. The decoder is used up. Memory: 4 bytes a sample.
+ */
+cjpeg_status cjpeg_turn(cjpeg_decoder *decoder, int transpose, int mirror_x, int mirror_y,
+                        cjpeg_output *output);
+
 /* "6.2 (libjpeg-turbo 2.1.5)"-like constant. */
 const char *cjpeg_version(void);
 

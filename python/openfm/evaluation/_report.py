@@ -43,7 +43,7 @@ def _thumbnail(path: str, modified_ns: int, orientation: int | None) -> str:
     """A data URL; raises FoundationModelsError."""
     policy = ImagePolicy(max_long_edge=_THUMBNAIL, quality=70)
     picture = prepare_image(path, orientation, policy)
-    return f"data:{picture.media_type};base64,{base64.b64encode(picture.data).decode()}"
+    return f"data:{picture.mime_type};base64,{base64.b64encode(picture.data).decode()}"
 
 
 def thumbnails(row: Row) -> str:

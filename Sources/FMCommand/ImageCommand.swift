@@ -1,0 +1,150 @@
+import FMCore
+import FMImaging
+import FMWire
+import Glibc
+
+/// `fm image`: what a picture file is, and what a model would be sent for it. Connects to nothing.
+struct ImageCommand {
+  private var path: String
+  private var output: String?
+  private var asksJSON = false
+  private var model: String?
+  private var orientation: ImageOrientation?
+  /// Members of the policy as OpenFM.h has them.
+  private var policy = JSONObject()
+  let console: Console
+
+  init(_ arguments: [Argument<ImageOption>], console: Console) throws(UsageError) {
+    self.console = console
+    var path: String?
+    for argument in arguments {
+      switch argument {
+      case .positional(let text):
+        guard path == nil else {
+          throw UsageError(message: "image takes one picture, and then came \(typed(text))")
+        }
+        path = text
+      case .option(.json): asksJSON = true
+      case .option(.keepMetadata): policy["metadata"] = "keep"
+      case .option(.noVerify): policy["verify"] = false
+      case .option: break
+      case .value(.output, let value): output = value
+      case .value(.model, let value): model = value
+      case .value(.orientation, let value):
+        guard let number = UInt32(value), let known = ImageOrientation(rawValue: number) else {
+          throw UsageError(message: "--orientation is \(typed(value)); it is a number from 1 to 8")
+        }
+        orientation = known
+      case .value(.formats, let value):
+        policy["formats"] = .array(
+          value.split(separator: ",").map { .string(String($0)) })
+      case .value(let option, let value):
+        guard let member = option.policyMember else { continue }
+        // Numbers are read from text where a number is due.
+        policy[member] = .string(value)
+      }
+    }
+    guard let path else { throw UsageError(message: "no picture given; try fm image photo.jpg") }
+    self.path = path
+  }
+
+  func run() throws {
+    var base = ImagePolicy.default
+    if let model { base = ImageModelFamily(ofModel: model)?.policy ?? base }
+    let changes = try ImagePolicyChanges(json: JSONValue.object(policy).jsonText)
+    let source = try SourceImage(contentsOfFile: path)
+    let image = try ImagePreparer.shared.prepare(
+      source, orientation: orientation, policy: changes.applied(to: base))
+    if let output { try write(image.bytes, to: output) }
+    let facts = facts(source, image)
+    try console.write(
+      (asksJSON ? JSONValue.object(facts).jsonText : lines(facts).joined(separator: "\n")) + "\n")
+  }
+
+  private func facts(_ source: SourceImage, _ image: PreparedImage) -> JSONObject {
+    func number(_ value: Int) -> JSONValue { .number(JSONNumber(value)) }
+    var facts = JSONObject([
+      ("path", .string(path)),
+      (
+        "file",
+        [
+          "mime_type": .string(source.info.format.mediaType),
+          "width": number(source.info.storedWidth), "height": number(source.info.storedHeight),
+          "orientation": number(Int(source.info.orientation.rawValue)),
+          "byte_count": number(source.bytes.count), "sha256": .string(source.sha256Text),
+        ]
+      ),
+    ])
+    var sent = SentImage(label: nil, prepared: image).json.objectValue ?? JSONObject()
+    sent.members.removeAll { $0.name == "label" }
+    sent["sha256"] = .string(image.sha256Text)
+    facts["sent"] = .object(sent)
+    if let model {
+      let estimate = ImageTokenEstimate(width: image.width, height: image.height, model: model)
+      facts["tokens"] = [
+        "count": number(estimate.tokenCount), "is_exact": .bool(estimate.isExact),
+        "family": estimate.family.map(JSONValue.string) ?? .null,
+      ]
+    }
+    return facts
+  }
+
+  private func lines(_ facts: JSONObject) -> [String] {
+    func line(_ part: String, _ facts: JSONValue) -> (_ members: String...) -> String {
+      { members in
+        members.map { member in facts[member].map { $0.stringValue ?? $0.jsonText } ?? "?" }
+          .joined(separator: part)
+      }
+    }
+    var lines: [String] = []
+    if let file = facts["file"] {
+      let text = line("x", file)
+      lines.append(
+        "file:    \(text("width", "height")) \(text("mime_type")), \(text("byte_count")) bytes,"
+          + " orientation \(text("orientation"))")
+    }
+    if let sent = facts["sent"] {
+      let text = line("x", sent)
+      lines.append(
+        "sent:    \(text("width", "height")) \(text("mime_type")), \(text("byte_count")) bytes,"
+          + " scale \(text("scale")), \(text("action"))")
+      lines.append("sha256:  \(text("sha256"))")
+    }
+    if let tokens = facts["tokens"] {
+      let isExact = tokens["is_exact"]?.boolValue == true
+      let family = tokens["family"]?.stringValue ?? "unknown model"
+      lines.append(
+        "tokens:  \(isExact ? "" : "about ")\(tokens["count"]?.jsonText ?? "?") (\(family))")
+    }
+    if let output { lines.append("written: \(output)") }
+    return lines
+  }
+
+  /// Writes beside the file and moves it into place, so that it is there whole or not at all.
+  private func write(_ bytes: [UInt8], to path: String) throws {
+    func failure(_ what: String) -> Failure {
+      Failure(
+        .unknown,
+        "\(path): \(what) failed: \(String(cString: strerror(errno))); choose another place.")
+    }
+    var template = Array((path + ".XXXXXX").utf8CString)
+    let descriptor = mkstemp(&template)
+    guard descriptor >= 0 else { throw failure("creating the file") }
+    var rest = bytes[...]
+    var isWritten = true
+    while isWritten, !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count > 0 { rest = rest.dropFirst(count) } else { isWritten = errno == EINTR }
+    }
+    let mask = umask(0)
+    umask(mask)
+    isWritten = isWritten && fchmod(descriptor, 0o666 & ~mask) == 0
+    // A file system that is full may say so only now.
+    isWritten = close(descriptor) == 0 && isWritten
+    guard isWritten, rename(template, path) == 0 else {
+      let error = failure("writing")
+      unlink(template)
+      throw error
+    }
+  }
+}
