@@ -132,7 +132,11 @@ struct ModelCommand {
     do {
       return try store.pullAndWait(name ?? "", options: options) { progress in
         bar.show(progress)
-        isInterrupted = console.interrupt.hasCome
+        if !isInterrupted, console.interrupt.hasCome {
+          isInterrupted = true
+          // Left waiting, it would end the process as soon as signals are let through again.
+          console.interrupt.take()
+        }
         return !isInterrupted
       }
     } catch {

@@ -27,8 +27,22 @@ struct Download {
   var sha256: String?
   /// Bytes that the file must begin with, so that a web page is not fetched to its end.
   var magic: [UInt8] = []
-  /// Told how much there is of how much (nil: not known), on the task's thread; false = stop.
+  /// Told how much there is of how much (nil: not known), on the task's thread, some times a second
+  /// and after each attempt; false = stop.
   var onProgress: @Sendable (Int64, Int64?) -> Bool
+
+  private let throttle = Throttle()
+
+  init(
+    url: String, authorization: String? = nil, sha256: String? = nil, magic: [UInt8] = [],
+    onProgress: @escaping @Sendable (Int64, Int64?) -> Bool
+  ) {
+    self.url = url
+    self.authorization = authorization
+    self.sha256 = sha256
+    self.magic = magic
+    self.onProgress = onProgress
+  }
 
   private static let maximumRedirects = 8
   /// Attempts that bring nothing new, before it is given up.
@@ -46,6 +60,7 @@ struct Download {
       } catch let error as WireError where Self.mayHelpToRetry(error) {
         idle = part.size > before ? 0 : idle + 1
         guard idle < Self.patience else { throw error }
+        guard onProgress(part.size, promise.size) else { throw CancellationError() }
         let pause = error.retryAfter ?? 0.25 * Double(1 << idle)
         try await Task.sleep(for: .seconds(min(pause, 30)))
       }
@@ -134,7 +149,9 @@ struct Download {
             + "installed, try again or take it from elsewhere")
       }
       try part.append(chunk)
-      guard onProgress(part.size, promise.size) else { throw CancellationError() }
+      if throttle.isDue || part.size == promise.size {
+        guard onProgress(part.size, promise.size) else { throw CancellationError() }
+      }
       try Task.checkCancellation()
     }
     if let size = promise.size, part.size < size {

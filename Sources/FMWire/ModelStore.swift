@@ -241,14 +241,12 @@ public struct ModelStore: Sendable {
     }
     let key = FileDigest.hexadecimal(FileDigest.sha256(Array(file.url.utf8))).prefix(32)
     let part = try PartFile(path: "\(downloads)/\(key).part")
-    let throttle = Throttle()
     let download = Download(
       url: file.url,
       authorization: file.isHub ? settings["HF_TOKEN"].map { "Bearer \($0)" } : nil,
       sha256: file.sha256, magic: Array("GGUF".utf8),
       onProgress: { received, total in
-        guard throttle.isDue || received == total else { return true }
-        return onProgress(Progress(file: file.name, received: received, total: total))
+        onProgress(Progress(file: file.name, received: received, total: total))
       })
     let result = try await download.run(into: part)
     do {
