@@ -354,14 +354,18 @@ class ChatCompletionsLanguageModel(LanguageModel):
         )
         self.base_url = base_url
         self.model = model
-        self._api_key = api_key
-        self._options = options
+
+        def without_retries() -> ChatCompletionsLanguageModel:
+            twin = ChatCompletionsLanguageModel.__new__(ChatCompletionsLanguageModel)
+            twin._make(base_url, model, api_key, {**options, "max_retries": 0})
+            return twin
+
+        # A closure, so that no attribute shows the key.
+        self._make_without_retries = without_retries
 
     def _without_retries(self) -> ChatCompletionsLanguageModel:
         """The same model for a caller who backs off by itself."""
-        twin = ChatCompletionsLanguageModel.__new__(ChatCompletionsLanguageModel)
-        twin._make(self.base_url, self.model, self._api_key, {**self._options, "max_retries": 0})
-        return twin
+        return self._make_without_retries()
 
     def __repr__(self) -> str:
         return f"ChatCompletionsLanguageModel({self.base_url!r}, {self.model!r})"
