@@ -164,9 +164,9 @@ def offer_certificates() -> None:
     if _certificates_offered:
         return
     _certificates_offered = True
-    from importlib.util import find_spec
+    from importlib.machinery import PathFinder
 
-    spec = find_spec("certifi")
+    spec = PathFinder.find_spec("certifi")
     if spec is not None and spec.origin is not None:
         file = os.path.join(os.path.dirname(spec.origin), "cacert.pem")  # noqa: PTH118, PTH120
         lib.FMSetDefaultCertificateFile(os.fsencode(file), None, None)

@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import Any, Final, Union
 
@@ -219,6 +218,8 @@ class ImageAttachment(Attachment):
         return self.prepare(replace(_THUMBNAIL, formats=("png",))).data
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         info = self._info
         small, sent = self.prepare(_THUMBNAIL), self.prepare()
         facts = {

@@ -24,11 +24,12 @@ from .generation_options import GenerationOptions
 from .prompt import Prompt, PromptComponent, check_prompt, compose, compose_now
 from .tool import Tool, tool_array
 from .transcript import Transcript
-from .usage import Response, ResponseMetadata, Usage, metadata_from, usage_from
 
+# What is wanted only later is loaded only then: the first session is to be there at once.
 if TYPE_CHECKING:
     from ._guided import Guide
     from .generation_schema import GenerationSchema
+    from .usage import Response, ResponseMetadata, Usage
 
 __all__ = ["History", "LanguageModelSession", "ResponseStream"]
 
@@ -351,6 +352,8 @@ class LanguageModelSession:
         guide = _guide(generating, schema, json_schema)
         request = await self._respond(prompt, guide, options)
         content = request.content or ""
+        from .usage import Response, metadata_from
+
         metadata = metadata_from(json.loads(request.metadata or "null"))
         return Response(content if guide is None else guide.read(content), metadata)
 
@@ -457,12 +460,16 @@ class LanguageModelSession:
     @property
     def usage(self) -> Usage:
         """Tokens of all responses so far, as the server counted them."""
+        from .usage import usage_from
+
         return usage_from(self._usage()["session"])
 
     @property
     def last_response(self) -> ResponseMetadata | None:
         """Usage, finish reason and pictures sent of the last response; None before the first."""
         members = self._usage()["last_response"]
+        from .usage import metadata_from
+
         return None if members is None else metadata_from(members)
 
     def _usage(self) -> dict[str, Any]:
