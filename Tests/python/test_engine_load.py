@@ -86,9 +86,11 @@ def test_many_sessions_with_random_cancels(model: fm.SystemLanguageModel, live: 
             assert answer
 
     async def main() -> None:
+        # Of other tests: their servers, and engines that are still warm.
+        others = children()
         await both_slots_answer(120)
         gc.collect()
-        before, child = descriptors(), children()
+        before, child = descriptors(), children() - others
         assert len(child) == 1
         # The first quarter fills what is kept on purpose: connections, caches, the allocator.
         start = time.monotonic()
@@ -100,7 +102,7 @@ def test_many_sessions_with_random_cancels(model: fm.SystemLanguageModel, live: 
         await both_slots_answer(20)
         gc.collect()
         await live.settled("task", "stream", "prompt")
-        assert children() == child, "the engine died"
+        assert child <= children(), "the engine died"
         # Idle connections to the engine are kept for the next requests.
         assert descriptors() <= before + SESSIONS
         assert resident_kib() - memory < 24 << 10
