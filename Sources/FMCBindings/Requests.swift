@@ -378,14 +378,8 @@ public func fmLanguageModelSessionResponseStreamIterate(
   enterCalling(
     callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: (),
     body: { callback in
-      let sink = StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
-      do {
-        let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
-        object.start(into: sink)
-      } catch {
-        _ = PendingRequest.start(.failure(error), into: sink)
-        throw error
-      }
+      try start(
+        stream, into: StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
     })
 }
 
@@ -412,15 +406,21 @@ public func fmLanguageModelSessionResponseStreamIterateStructured(
   enterCalling(
     callback, refuse: { $0(usedAfterFork.status.rawValue, nil, userInfo) }, else: (),
     body: { callback in
-      let sink = StructuredStreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo))
-      do {
-        let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
-        object.start(into: sink)
-      } catch {
-        _ = PendingRequest.start(.failure(error), into: sink)
-        throw error
-      }
+      try start(
+        stream,
+        into: StructuredStreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))
     })
+}
+
+/// Starts a stream. A reference that is none is told to the sink as well, which waits for an end.
+private func start(_ stream: UnsafeRawPointer?, into sink: some AnswerSink) throws {
+  do {
+    let object = try HandleTable.shared.object(stream, as: StreamObject.self, "stream")
+    object.start(into: sink)
+  } catch {
+    _ = PendingRequest.start(.failure(error), into: sink)
+    throw error
+  }
 }
 
 // MARK: - Image references

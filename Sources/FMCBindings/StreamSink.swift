@@ -1,17 +1,10 @@
 import FMCore
-import Synchronization
 
 /// Snapshots for a C caller, then an empty one for the end.
 ///
 /// Updates come on the I/O thread, which a callback must not hold up: they are queued, and a worker
 /// thread calls the callback, once for each, for as long as there are any.
 final class StreamSink: AnswerSink {
-  private struct State {
-    var updates: [TextUpdate] = []
-    var isDelivering = false
-    var drained: CheckedContinuation<Void, Never>?
-  }
-
   /// Only used by the one task that delivers.
   private struct Snapshot: @unchecked Sendable {
     let buffer = SnapshotBuffer()
@@ -20,7 +13,7 @@ final class StreamSink: AnswerSink {
   private let callback: ResponseCallback
   private let userInfo: UserInfo
   private let snapshot = Snapshot()
-  private let state = Mutex(State())
+  private let delivery = Delivery<[TextUpdate]>([])
 
   init(callback: @escaping ResponseCallback, userInfo: UserInfo) {
     self.callback = callback
@@ -28,30 +21,20 @@ final class StreamSink: AnswerSink {
   }
 
   func update(_ update: TextUpdate) {
-    let starts = state.withLock { state in
-      state.updates.append(update)
-      defer { state.isDelivering = true }
-      return !state.isDelivering
-    }
-    if starts { Task { deliver() } }
+    delivery.add({ $0.append(update) }, deliver: { self.deliver() })
   }
 
   /// Calls the callback for everything that has come.
   private func deliver() {
     var updates: [TextUpdate] = []
     while true {
+      // Swapped, so that both arrays keep their room.
       updates.removeAll(keepingCapacity: true)
-      let drained = state.withLock { state -> CheckedContinuation<Void, Never>?? in
-        swap(&updates, &state.updates)
-        guard updates.isEmpty else { return .none }
-        state.isDelivering = false
-        defer { state.drained = nil }
-        return .some(state.drained)
+      let news: Void? = delivery.next { pending in
+        swap(&updates, &pending)
+        return updates.isEmpty ? nil : ()
       }
-      if let drained {
-        drained?.resume()
-        return
-      }
+      guard news != nil else { return }
       for update in updates {
         switch update {
         case .appended(let text): snapshot.buffer.append(text)
@@ -65,20 +48,18 @@ final class StreamSink: AnswerSink {
   }
 
   func finish(_ result: Result<CompletedResponse, Failure>) async {
-    await withCheckedContinuation { continuation in
-      let isIdle = state.withLock { state in
-        if state.isDelivering { state.drained = continuation }
-        return !state.isDelivering
-      }
-      if isIdle { continuation.resume() }
-    }
+    await delivery.waitUntilDrained()
     switch result {
     case .success: callback(StatusCode.success.rawValue, nil, 0, userInfo.pointer)
     case .failure(let failure):
-      let isCancelled = failure.status == .unknown && failure.message == "Operation cancelled"
-      snapshot.buffer.replace(with: isCancelled ? "Stream cancelled" : failure.message)
+      snapshot.buffer.replace(with: streamMessage(failure))
       callback(
         failure.status.rawValue, snapshot.buffer.pointer, snapshot.buffer.count, userInfo.pointer)
     }
   }
+}
+
+/// What the end of a stream says of a failure: the reference has words of its own for a cancelled one.
+func streamMessage(_ failure: Failure) -> String {
+  failure.isCancellation ? "Stream cancelled" : failure.message
 }

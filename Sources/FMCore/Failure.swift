@@ -14,6 +14,11 @@ package struct Failure: Error, Sendable {
     self.details = details
   }
 
+  private static let cancelled = "Operation cancelled"
+
+  /// Whether it is a cancellation, which has no status of its own.
+  package var isCancellation: Bool { status == .unknown && message == Self.cancelled }
+
   /// - Parameter partialText: what had arrived of the answer when the request failed.
   package init(_ error: any Error, partialText: String = "") {
     switch error {
@@ -74,7 +79,7 @@ package struct Failure: Error, Sendable {
     case SystemLanguageModel.Error.assetsUnavailable(let error):
       self.init(.assetsUnavailable, error.debugDescription)
     case is CancellationError:
-      self.init(.unknown, "Operation cancelled")
+      self.init(.unknown, Self.cancelled)
     default:
       self.init(.unknown, String(describing: error))
     }
