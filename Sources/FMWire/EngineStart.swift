@@ -178,9 +178,7 @@ struct EngineStart {
   private static func randomKey() -> String? {
     var bytes = [UInt8](repeating: 0, count: 32)
     guard fm_random_bytes(&bytes, bytes.count) else { return nil }
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+    return FileDigest.hexadecimal(bytes)
   }
 
   /// A port of 127.0.0.1 that nobody has at this moment. Somebody may take it before the child

@@ -27,7 +27,9 @@ enum FileDigest {
 
   static func sha256(_ bytes: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: 32)
-    EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil)
+    let status = EVP_Digest(bytes, bytes.count, &digest, nil, EVP_sha256(), nil)
+    // Fails only when libcrypto cannot allocate or has no SHA-256 at all.
+    precondition(status == 1, "libcrypto has no working SHA-256")
     return digest
   }
 

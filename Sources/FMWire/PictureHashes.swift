@@ -12,7 +12,8 @@ enum PictureHashes {
       result += body[start..<range.lowerBound]
       let data = body[range.upperBound...].prefix(while: isBase64)
       let bytes = decoded(Array(data))
-      result += ";sha256,\(hexadecimalSHA256(bytes));bytes=\(bytes.count)".utf8
+      let digest = FileDigest.hexadecimal(FileDigest.sha256(bytes))
+      result += ";sha256,\(digest);bytes=\(bytes.count)".utf8
       start = data.endIndex
     }
     return result + body[start...]
@@ -36,16 +37,5 @@ enum PictureHashes {
       count = failed ? 0 : Int(length) - padding
     }
     return failed ? base64 : bytes
-  }
-
-  private static func hexadecimalSHA256(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-    var length: UInt32 = 0
-    let status = EVP_Digest(bytes, bytes.count, &digest, &length, EVP_sha256(), nil)
-    // Fails only when libcrypto cannot allocate or has no SHA-256 at all.
-    precondition(status == 1 && length == 32, "libcrypto has no working SHA-256")
-    let text = digest[..<Int(length)].flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
-    return String(decoding: text, as: UTF8.self)
   }
 }
