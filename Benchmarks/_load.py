@@ -15,6 +15,16 @@ ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / ".build/openfm/lib"
 
 
+def chat_request(model: str, prompt: str) -> dict[str, object]:
+    """What a session sends for a first prompt, for peers that send it themselves."""
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": prompt}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
 class Programs:
     """A folder of programs compiled from Benchmarks/*.c, gone at the end of the block."""
 

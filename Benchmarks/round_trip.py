@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 
 import openfm as fm
-from _load import LoadServer, Programs
+from _load import LoadServer, Programs, chat_request
 from harness import alternate, report
 
 CALLS = 200
@@ -32,12 +32,7 @@ def peers(base: str) -> dict[str, Callable[[], object]]:
             assert await fm.LanguageModelSession(model=model).respond(PROMPT)
 
     tasks: dict[str, Callable[[], object]] = {"openfm": lambda: asyncio.run(ours())}
-    request = {
-        "model": MODEL,
-        "messages": [{"role": "user", "content": PROMPT}],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    request = chat_request(MODEL, PROMPT)
     try:
         import httpx
     except ImportError:

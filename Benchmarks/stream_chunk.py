@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 
 import openfm as fm
-from _load import LoadServer, Programs, RawPath
+from _load import LoadServer, Programs, RawPath, chat_request
 from harness import alternate, report
 
 CHUNKS = 2000
@@ -57,12 +57,7 @@ def peers(base: str, counts: list[int]) -> dict[str, Callable[[], object]]:
         counts.append(snapshots)
 
     tasks: dict[str, Callable[[], object]] = {"openfm": lambda: asyncio.run(ours())}
-    request = {
-        "model": MODEL,
-        "messages": [{"role": "user", "content": PROMPT}],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
+    request = chat_request(MODEL, PROMPT)
     try:
         import httpx
     except ImportError:

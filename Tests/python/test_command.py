@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import pytest
@@ -23,27 +23,12 @@ sys.path.insert(0, str(ROOT / "Tests" / "server"))
 
 from scripted_server import ScriptedServer  # noqa: E402
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 FM = Path(os.environ.get("OPENFM_BUILD_DIR", ROOT / ".build" / "openfm")).absolute() / "bin" / "fm"
 ENVIRONMENT = {
     name: value for name, value in os.environ.items() if not name.startswith(("OPENFM_", "OPENAI_"))
 }
 
 assert FM.exists(), f"{FM} is missing; run scripts/build"
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ScriptedServer]:
-    with ScriptedServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(running: ScriptedServer) -> ScriptedServer:
-    running.clear()
-    return running
 
 
 @pytest.fixture

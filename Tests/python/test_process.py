@@ -14,9 +14,9 @@ from scripted_server import ScriptedServer
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def run(code: str, *arguments: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+def python(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-X", "dev", "-c", code, *arguments],
+        [sys.executable, *arguments],
         env={
             **os.environ,
             "PYTHONPATH": str(ROOT / "python"),
@@ -27,6 +27,10 @@ def run(code: str, *arguments: str, timeout: float = 30) -> subprocess.Completed
         check=False,
         timeout=timeout,
     )
+
+
+def run(code: str, *arguments: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    return python("-X", "dev", "-c", code, *arguments, timeout=timeout)
 
 
 START = """
@@ -141,16 +145,5 @@ def test_a_spawned_child_works(server: ScriptedServer, tmp_path: Path) -> None:
         "    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
         "        print(pool.apply(ask, (sys.argv[1],)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, script, server.base_url],
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT / "python"),
-            "OPENFM_LIBRARY": str(_ctypes_bindings.library_path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = python(str(script), server.base_url, timeout=60)
     assert done.stdout == "from the child\n", done.stderr
