@@ -86,6 +86,15 @@ def test_exit_during_a_stream(server: ScriptedServer, how: str) -> None:
         assert "crash" not in done.stderr, done.stderr
 
 
+def test_a_thread_is_not_told_of_the_exit(server: ScriptedServer) -> None:
+    """However long the exit takes, a daemon thread that streams must not end with a traceback."""
+    # Registered before the library's own exit handler, it runs after that.
+    slow_exit = "import atexit, time\natexit.register(time.sleep, 0.3)\n"
+    done = run(slow_exit + START + EXITS["with a thread that streams"], server.base_url)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
 def test_the_library_refuses_after_shutdown(server: ScriptedServer) -> None:
     code = """
 from openfm._ctypes_bindings import lib

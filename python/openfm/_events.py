@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ._ctypes_bindings import lib
-from ._native import Handle, check_not_forked, process_generation
+from ._native import Handle, check_not_forked, is_exiting, process_generation
 from ._tool_calls import ToolCalls
 from .errors import FoundationModelsError, GenerationErrorCode, ToolCallError, error_for
 
@@ -217,12 +217,21 @@ def _error_of(status: int, payload: str, tool_calls: ToolCalls | None) -> Founda
 class EventQueue:
     """The queue of one loop. Get it with ``EventQueue.of_running_loop()``."""
 
-    __slots__ = ("__weakref__", "_buffer", "_generation", "_handle", "_needed", "_requests")
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_descriptor",
+        "_generation",
+        "_handle",
+        "_needed",
+        "_requests",
+    )
 
     def __init__(self) -> None:
         self._requests: dict[int, Request] = {}
         self._generation = process_generation()
         self._handle = Handle(lib.FMEventQueueCreate())
+        self._descriptor = lib.FMEventQueueGetFileDescriptor(self._handle.address)
         self._buffer = _Buffer(_CAPACITY)
         self._needed = ctypes.c_size_t()
 
@@ -235,8 +244,7 @@ class EventQueue:
             queue = reference() if reference is not None else None
             if queue is None:
                 queue = cls()
-                descriptor = lib.FMEventQueueGetFileDescriptor(queue._handle.address)
-                loop.add_reader(descriptor, queue._drain)
+                loop.add_reader(queue._descriptor, queue._drain)
                 _queues[loop] = weakref.ref(queue)
         check_not_forked(queue._generation)
         return queue
@@ -283,6 +291,10 @@ class EventQueue:
         if needed.value:
             buffer = _Buffer(needed.value)
             count = buffer.fill(self._handle, needed)
+        # Asked now, not before: the ends that the exit brings about come after it is told.
+        if is_exiting():
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            return
         # What is looked up for every chunk is looked up once a batch.
         view = buffer.view
         unpack = _HEADER.unpack_from

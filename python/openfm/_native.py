@@ -18,6 +18,7 @@ __all__ = [
     "check_not_forked",
     "debug_live_objects",
     "encode",
+    "is_exiting",
     "last_error",
     "offer_certificates",
     "process_generation",
@@ -38,8 +39,25 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-# Before the interpreter is torn down: cancels what runs and ends the engines.
-atexit.register(lib.FMShutdown)
+# Set when the interpreter ends: nobody is told any more how a request went.
+_is_exiting = False
+
+
+@atexit.register
+def _shut_down() -> None:
+    """Before the interpreter is torn down: cancels what runs and ends the engines.
+
+    A daemon thread goes on meanwhile. It is not told of the cancellations: its traceback would be
+    the last word of a program that ended well.
+    """
+    global _is_exiting
+    _is_exiting = True
+    lib.FMShutdown()
+
+
+def is_exiting() -> bool:
+    """Whether the interpreter is ending and the library was told to stop."""
+    return _is_exiting
 
 
 def process_generation() -> int:
