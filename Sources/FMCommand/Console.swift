@@ -14,6 +14,13 @@ enum Stop: Error {
   }
 }
 
+/// Why bytes could not be written, as the system says it.
+struct OutputError: Error, CustomStringConvertible {
+  /// An `errno`.
+  var code = errno
+  var description: String { String(cString: strerror(code)) }
+}
+
 /// The standard streams. Whatever blocks on them ends at an interrupt.
 final class Console {
   let interrupt: InterruptSource
@@ -46,25 +53,33 @@ final class Console {
     let text = outputIsTerminal ? text.withoutControls : text
     guard let last = text.utf8.last else { return }
     lineIsOpen = last != UInt8(ascii: "\n")
-    var rest = Array(text.utf8)[...]
+    do {
+      try write(Array(text.utf8), to: STDOUT_FILENO)
+    } catch let error as OutputError {
+      throw Failure(.unknown, "Cannot write to stdout: \(error). Give it a place to go.")
+    }
+  }
+
+  /// Writes all bytes to a descriptor; for one that does not block, it waits where that is full.
+  ///
+  /// - Throws: `Stop`, or an `OutputError`.
+  func write(_ bytes: [UInt8], to descriptor: Int32) throws {
+    var rest = bytes[...]
     while !rest.isEmpty {
       // A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking.
       let count = rest.prefix(4096).withUnsafeBytes {
-        Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count)
+        Glibc.write(descriptor, $0.baseAddress, $0.count)
       }
       if count >= 0 {
         rest = rest.dropFirst(count)
-        if !rest.isEmpty { try wait(for: STDOUT_FILENO, POLLOUT) }
+        if !rest.isEmpty { try wait(for: descriptor, POLLOUT) }
         continue
       }
       switch errno {
       case EINTR: continue
-      case EAGAIN: try wait(for: STDOUT_FILENO, POLLOUT)
+      case EAGAIN: try wait(for: descriptor, POLLOUT)
       case EPIPE: throw Stop.outputClosed
-      default:
-        throw Failure(
-          .unknown,
-          "Cannot write to stdout: \(String(cString: strerror(errno))). Give it a place to go.")
+      default: throw OutputError(code: errno)
       }
     }
   }

@@ -1,7 +1,6 @@
 import FMCore
 import FMImaging
 import FMWire
-import Glibc
 
 /// `fm image`: what a picture file is, and what a model would be sent for it. Connects to nothing.
 struct ImageCommand {
@@ -55,7 +54,7 @@ struct ImageCommand {
     let source = try SourceImage(contentsOfFile: path)
     let image = try ImagePreparer.shared.prepare(
       source, orientation: orientation, policy: changes.applied(to: base))
-    if let output { try write(image.bytes, to: output) }
+    if let output { try OutputFile(path: output, console: console).write(image.bytes) }
     let facts = facts(source, image)
     try console.write(
       (asksJSON ? JSONValue.object(facts).jsonText : lines(facts).joined(separator: "\n")) + "\n")
@@ -118,33 +117,5 @@ struct ImageCommand {
     }
     if let output { lines.append("written: \(output)") }
     return lines
-  }
-
-  /// Writes beside the file and moves it into place, so that it is there whole or not at all.
-  private func write(_ bytes: [UInt8], to path: String) throws {
-    func failure(_ what: String) -> Failure {
-      Failure(
-        .unknown,
-        "\(path): \(what) failed: \(String(cString: strerror(errno))); choose another place.")
-    }
-    var template = Array((path + ".XXXXXX").utf8CString)
-    let descriptor = mkstemp(&template)
-    guard descriptor >= 0 else { throw failure("creating the file") }
-    var rest = bytes[...]
-    var isWritten = true
-    while isWritten, !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-      if count > 0 { rest = rest.dropFirst(count) } else { isWritten = errno == EINTR }
-    }
-    let mask = umask(0)
-    umask(mask)
-    isWritten = isWritten && fchmod(descriptor, 0o666 & ~mask) == 0
-    // A file system that is full may say so only now.
-    isWritten = close(descriptor) == 0 && isWritten
-    guard isWritten, rename(template, path) == 0 else {
-      let error = failure("writing")
-      unlink(template)
-      throw error
-    }
   }
 }

@@ -10,6 +10,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import threading
 from collections.abc import Callable
@@ -448,6 +450,52 @@ def test_fm_image(tmp_path: Path) -> None:
     assert "no such file" in run_fm(str(tmp_path / "none.jpg"), code=1).stderr
     assert "choose another" in run_fm(str(path), "-o", str(tmp_path / "no/where"), code=1).stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["photo.jpg", "sent.jpg"]
+
+
+def test_what_is_no_regular_file_is_written_into_and_never_replaced(tmp_path: Path) -> None:
+    """A device or a pipe given as the output must still be one afterwards, a link still a link."""
+    path = tmp_path / "photo.jpg"
+    natural(64, 48).save(path)
+    run_fm(str(path), "-o", str(tmp_path / "plain.jpg"))
+    sent = (tmp_path / "plain.jpg").read_bytes()
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen([str(FM), "image", str(path), "-o", str(pipe)]) as writer:
+        assert pipe.read_bytes() == sent
+        assert writer.wait() == 0
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    with subprocess.Popen(
+        [str(FM), "image", str(path), "-o", str(pipe)], stderr=subprocess.PIPE
+    ) as writer:
+        with pytest.raises(subprocess.TimeoutExpired):
+            writer.wait(0.3)  # nobody reads
+        writer.send_signal(signal.SIGINT)
+        assert writer.wait(10) == 130
+
+    target = tmp_path / "elsewhere" / "target.jpg"
+    target.parent.mkdir()
+    link = tmp_path / "link.jpg"
+    link.symlink_to(target)
+    run_fm(str(path), "-o", str(link))
+    assert link.is_symlink() and target.read_bytes() == sent
+    target.write_bytes(b"before")
+    target.chmod(0o640)
+    run_fm(str(path), "-o", str(link))
+    assert link.is_symlink() and target.read_bytes() == sent
+    assert target.stat().st_mode & 0o777 == 0o640
+
+    # Links, so that a fault here costs a link and not the machine's device.
+    for device, code in (("/dev/null", 0), ("/dev/full", 1)):
+        link.unlink()
+        link.symlink_to(device)
+        done = run_fm(str(path), "-o", str(link), code=code)
+        assert ("choose another place" in done.stderr) == (code != 0)
+        assert link.is_symlink() and stat.S_ISCHR(link.stat().st_mode)
+    assert "Is a directory" in run_fm(str(path), "-o", str(target.parent), code=1).stderr
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "photo.jpg", "plain.jpg", "pipe", "link.jpg", "elsewhere",
+    }  # fmt: skip
 
 
 def current_umask() -> int:
