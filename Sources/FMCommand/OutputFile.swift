@@ -38,7 +38,7 @@ struct OutputFile {
 
   private func replace(_ target: String, with bytes: [UInt8], mode: mode_t) throws {
     var template = Array((target + ".XXXXXX").utf8CString)
-    let descriptor = mkostemp(&template, O_CLOEXEC)
+    let descriptor = mkstemp(&template)
     guard descriptor >= 0 else { throw OutputError() }
     var isOpen = true
     do {
