@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import random
 import sys
@@ -27,6 +28,7 @@ from ..generable import GeneratedContent
 from ..generation_options import GenerationOptions
 from ..prompt import PromptComponent
 from ..session import LanguageModelSession
+from ..tool import Tool, schema_json
 from ..usage import Response
 from ._errors import EvaluationError, RowTimeoutError
 from ._gate import Gate
@@ -171,13 +173,20 @@ def backing_off(model: LanguageModel) -> LanguageModel:
     return ChatCompletionsLanguageModel(server, name, key, max_retries=0)
 
 
-def _describe_tool(tool: Any) -> Any:
-    members = {"type": type(tool).__qualname__}
-    for name in ("name", "description"):
-        value = getattr(tool, name, None)
-        if isinstance(value, str):
-            members[name] = value
-    return members
+def _describe_tool(tool: Any) -> dict[str, Any]:
+    """What the model is told of the tool, and what the tool does: answers depend on both."""
+    if not isinstance(tool, Tool):
+        raise EvaluationError(
+            f"tools must be instances of fm.Tool, and {tool!r:.80} is a {type(tool).__name__}"
+        )
+    schema = schema_json(tool.arguments_schema, f"arguments_schema of {type(tool).__name__}")
+    return {
+        "type": type(tool).__qualname__,
+        "name": tool.name,
+        "description": tool.description,
+        "arguments": json.loads(schema),
+        "call": code_fingerprint(type(tool).call),
+    }
 
 
 # ---- Trying again

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ._errors import EvaluationError
+from ._files import is_replaceable, writing
 
 __all__ = ["Cache"]
 
@@ -35,6 +35,11 @@ class Cache:
         """Makes the directory. Raises EvaluationError."""
         try:
             Path(self.directory).mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise EvaluationError(
+                f"the cache {os.fspath(self.directory)} is a file and no directory; name another "
+                "one"
+            ) from None
         except OSError as error:
             raise EvaluationError(
                 f"cannot make the cache directory {os.fspath(self.directory)}: {error.strerror}"
@@ -47,8 +52,12 @@ class Cache:
         """The answer kept under the key; None where there is none that can be read."""
         if not self.read:
             return None
+        path = self._path(key)
         try:
-            value = json.loads(self._path(key).read_bytes())
+            # A pipe would be waited for.
+            if not is_replaceable(path):
+                return None
+            value = json.loads(path.read_bytes())
             answer = value["answer"] if value["key"] == key else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -64,14 +73,12 @@ class Cache:
         )
         try:
             path.parent.mkdir(exist_ok=True)
-            descriptor, new = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-            try:
-                with open(descriptor, "wb") as file:
-                    file.write(text.encode("utf-8", "replace") + b"\n")
-                os.replace(new, path)
-            except BaseException:
-                os.unlink(new)
-                raise
+            if not is_replaceable(path):
+                raise EvaluationError(
+                    f"cannot keep an answer in {path}: it is no regular file; remove it"
+                )
+            with writing(path) as file:
+                file.write(text.encode("utf-8", "replace") + b"\n")
         except OSError as error:
             raise EvaluationError(f"cannot keep an answer in {path}: {error.strerror}") from None
 

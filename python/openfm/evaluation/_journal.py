@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ._errors import EvaluationError
+from ._files import is_replaceable, writing
 from ._row import Row
 from ._values import dumps
 
@@ -43,6 +44,11 @@ class Journal:
         self._synced_at = time.monotonic()
         self._run = {"type": "run", "format": _FORMAT, **run}
         try:
+            if not path.is_dir() and not is_replaceable(path):
+                raise EvaluationError(
+                    f"cannot write the results to {path}: it is no regular file, and a run goes on "
+                    "from what is in its file; name another one"
+                )
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
             raise EvaluationError(f"cannot write the results to {path}: {error.strerror}") from None
@@ -133,28 +139,21 @@ class Journal:
 
     def _replace(self, rows: list[Row]) -> None:
         """Writes the file anew, whole or not at all."""
-        new = self.path.with_name(f".{self.path.name}.{os.getpid()}.new")
+        descriptor = -1
         try:
-            descriptor = os.open(
-                new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o666
-            )
-            try:
-                with open(descriptor, "wb", closefd=False) as file:
-                    file.write(_line(self._run))
-                    for row in rows:
-                        file.write(_line({"type": "row", **row.to_dict()}))
-                os.fsync(descriptor)
-                with open(self._descriptor, "rb", closefd=False) as old:
-                    os.fchmod(descriptor, os.fstat(old.fileno()).st_mode & 0o7777)
-                os.replace(new, self.path)
-            except BaseException:
+            with writing(self.path) as file:
+                file.write(_line(self._run))
+                for row in rows:
+                    file.write(_line({"type": "row", **row.to_dict()}))
+                descriptor = os.dup(file.fileno())
+        except BaseException as error:
+            if descriptor >= 0:
                 os.close(descriptor)
-                new.unlink(missing_ok=True)
-                raise
-        except OSError as error:
-            raise EvaluationError(
-                f"cannot put the results of {self.path} in order: {error.strerror}"
-            ) from None
+            if isinstance(error, OSError):
+                raise EvaluationError(
+                    f"cannot put the results of {self.path} in order: {error.strerror}"
+                ) from None
+            raise
         os.close(self._descriptor)
         self._descriptor = descriptor
         self._lock()

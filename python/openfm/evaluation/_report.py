@@ -19,6 +19,7 @@ from .._html import escape, quote
 from ..errors import FoundationModelsError
 from ..imaging import ImagePolicy, prepare_image
 from ._errors import EvaluationError
+from ._files import writing
 from ._markdown import summary_lines
 from ._row import Row
 from ._values import dumps, plain
@@ -231,16 +232,10 @@ def _page(title: str, parts: Iterable[str]) -> Iterable[str]:
 
 
 def _write(path: Path, pieces: Iterable[str]) -> Path:
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        try:
-            with open(new, "w", encoding="utf-8", errors="replace") as file:
-                for piece in pieces:
-                    file.write(piece)
-            os.replace(new, path)
-        except BaseException:
-            new.unlink(missing_ok=True)
-            raise
+        with writing(path) as file:
+            for piece in pieces:
+                file.write(piece.encode("utf-8", "replace"))
     except OSError as error:
         raise EvaluationError(f"cannot write the report {path}: {error.strerror}") from None
     return path
