@@ -37,6 +37,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -353,9 +354,12 @@ def _repaired(wheel: Path, folder: Path) -> tuple[dict[str, bytes], str]:
 # the licence. Versions come from the library itself.
 _LINKED = {
     "curl": "curl",
+    "libstdc++": "GPL-3.0-or-later WITH GCC-exception-3.1",
+    "libwebp": "BSD-3-Clause",
     "nghttp2": "MIT",
     "openssl": "Apache-2.0",
     "swift": "Apache-2.0 WITH Swift-exception",
+    "zimg": "WTFPL",
 }
 
 
@@ -427,6 +431,11 @@ def _linked_versions(library: Path) -> dict[str, str]:
     code.FMCopyBuildInfoJSON.restype = ctypes.c_void_p
     text = ctypes.string_at(code.FMCopyBuildInfoJSON())
     linked = json.loads(text).get("linked", {})
+    # libstdc++ does not tell its version; its compiler left a note, with the package's revision.
+    data = library.read_bytes()
+    compiler = re.search(rb"GCC: \((?:Debian |Ubuntu )?([^)]*)\) (\d[\d.]*)\0", data)
+    if compiler is not None and b"\0libstdc++.so.6\0" not in data:
+        linked["libstdc++"] = (compiler[1] if compiler[1][:1].isdigit() else compiler[2]).decode()
     return {name: str(linked[name]) for name in _LINKED if name in linked}
 
 

@@ -5,7 +5,7 @@ import FMWire
 package enum BuildInfo {
   package static var json: JSONValue {
     let linked = JSONObject(
-      TransportInfo.versions.map { ($0.name, .string($0.version)) }
+      (TransportInfo.versions + ImagingInfo.versions).map { ($0.name, .string($0.version)) }
         + [("swift", .string(swiftVersion))])
     return [
       "version": .string(openFMVersion),

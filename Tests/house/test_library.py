@@ -56,7 +56,13 @@ def test_tls_and_the_transport_are_linked_in(library):
     assert told["tls"].startswith("OpenSSL/3.")
     assert told["http2"] is True
     assert told["unix_sockets"] is True
-    assert set(told["linked"]) >= {"curl", "nghttp2", "openssl", "swift"}
+    assert set(told["linked"]) >= {"curl", "libwebp", "nghttp2", "openssl", "swift", "zimg"}
+
+
+def test_what_is_slow_to_bind_is_linked_in(library):
+    """libstdc++ and zimg have thousands of symbols of their own to look up, which, as shared ones,
+    were half of the time that opening takes. Benchmarks/startup.py has the figures."""
+    assert not re.search(r"libstdc\+\+|libzimg|libwebp", run("readelf", "-d", "-W", library))
 
 
 def test_needs_no_newer_glibc_than_the_wheel_promises(library):
