@@ -277,6 +277,18 @@ print(sorted(m for m in set(sys.modules) - before if not m.startswith("openfm"))
     assert not heavy & set(json.loads(modules.replace("'", '"')))
 
 
+def test_a_session_does_not_wait_for_what_it_may_never_need() -> None:
+    code = """
+import sys
+import openfm as fm
+fm.LanguageModelSession(model=fm.ChatCompletionsLanguageModel("http://127.0.0.1:9/v1", "any"))
+print(*sorted(name for name in sys.modules if name.startswith("openfm.")))
+"""
+    loaded = set(python(code).stdout.split())
+    late = {"imaging", "generation_options", "evaluation", "models", "generation_schema", "usage"}
+    assert loaded.isdisjoint(f"openfm.{name}" for name in late), loaded
+
+
 @pytest.mark.parametrize("kind", ["missing", "foreign", "older"])
 def test_an_unusable_library_is_an_import_error_that_says_what_to_do(
     tmp_path: Path, kind: str

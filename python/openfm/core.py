@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ._ctypes_bindings import lib
 from ._events import EventQueue
@@ -23,11 +23,14 @@ from ._native import (
     take_string,
 )
 from .errors import InvalidArgumentError, InvalidPromptTextError
-from .imaging import ImagePolicy, encode_policy
 from .prompt import check_prompt, compose
 from .tokens import TokenCount
 from .tool import Tool, schema_json, tool_array
 from .transcript import Transcript
+
+if TYPE_CHECKING:
+    # Loaded when a policy is there: the first session does not wait for it.
+    from .imaging import ImagePolicy
 
 __all__ = [
     "Capabilities",
@@ -197,6 +200,8 @@ class LanguageModel:
         """What pictures this model is sent: what was set, over what suits the family of models that
         its name tells, over the default."""
         members = self.describe().get("image")
+        from .imaging import ImagePolicy
+
         return ImagePolicy() if members is None else ImagePolicy.from_dict(members)
 
     def estimate_image_tokens(self, width: int, height: int) -> tuple[int, bool]:
@@ -245,7 +250,7 @@ class SystemLanguageModel(LanguageModel):
                 f"guardrails must be a SystemLanguageModelGuardrails, not "
                 f"{type(guardrails).__name__}"
             )
-        policy = encode_policy(image_policy, "image_policy")
+        policy = _encoded_policy(image_policy)
         _offer_bundled_engine()
         offer_certificates()
         handle = Handle(lib.FMSystemLanguageModelCreate(use_case.value, guardrails.value))
@@ -438,8 +443,15 @@ def _check_seconds(name: str, value: object) -> None:
 
 
 def _checked_policy(policy: ImagePolicy | None) -> dict[str, Any] | None:
-    encode_policy(policy, "image_policy")
-    return None if policy is None else policy.to_dict()
+    return None if _encoded_policy(policy) is None or policy is None else policy.to_dict()
+
+
+def _encoded_policy(policy: ImagePolicy | None) -> bytes | None:
+    if policy is None:
+        return None
+    from .imaging import encode_policy
+
+    return encode_policy(policy, "image_policy")
 
 
 def _checked_body(body: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -7,24 +7,16 @@ import os
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Union
+from typing import TYPE_CHECKING, Any, Final, Union
 
 from ._ctypes_bindings import lib
 from ._native import Handle, encode, last_error
 from .errors import EmptyPromptError, InvalidLabelError, InvalidPromptTextError, PromptTypeError
-from .imaging import (
-    ImageInfo,
-    ImagePolicy,
-    PreparedImage,
-    check_orientation,
-    encode_path,
-    encode_policy,
-    inspect_image,
-    path_text,
-    prepare_image,
-)
+
+if TYPE_CHECKING:
+    # Loaded with the first picture: prompts of text alone do not wait for it.
+    from .imaging import ImageInfo, ImagePolicy, PreparedImage
 
 __all__ = [
     "Attachment",
@@ -79,6 +71,8 @@ class ComposedPrompt:
         ``policy`` goes over that of the model it is sent to. ``expected_sha256`` makes it an
         ImageChangedError when the file holds other bytes. Raises an ImagePromptError.
         """
+        from .imaging import check_orientation, encode_path, encode_policy
+
         if not lib.FMComposedPromptAddAttachmentWithPolicy(
             self.handle.address,
             encode_path(path),
@@ -114,6 +108,8 @@ class ImageAttachment(Attachment):
         orientation: int | None = None,
         policy: ImagePolicy | None = None,
     ) -> None:
+        from .imaging import encode_policy, inspect_image, path_text
+
         text = path_text(path)
         encode_label(label)
         encode_policy(policy)
@@ -171,6 +167,8 @@ class ImageAttachment(Attachment):
         Reads the file again; one that has changed since is an ImageChangedError. Decodes and
         encodes, unless the same was prepared before: some 50 ms for a 12-megapixel photo.
         """
+        from .imaging import prepare_image
+
         return prepare_image(
             self._absolute,
             self._orientation,
@@ -215,13 +213,17 @@ class ImageAttachment(Attachment):
         return f"ImageAttachment({', '.join(parts)})"
 
     def _repr_png_(self) -> bytes:
-        return self.prepare(replace(_THUMBNAIL, formats=("png",))).data
+        from .imaging import ImagePolicy
+
+        return self.prepare(ImagePolicy(max_long_edge=_THUMBNAIL_EDGE, formats=("png",))).data
 
     def _repr_html_(self) -> str:
         from html import escape
 
+        from .imaging import ImagePolicy
+
         info = self._info
-        small, sent = self.prepare(_THUMBNAIL), self.prepare()
+        small, sent = self.prepare(ImagePolicy(max_long_edge=_THUMBNAIL_EDGE)), self.prepare()
         facts = {
             "File": str(self._path),
             "Label": self._label,
@@ -243,8 +245,8 @@ class ImageAttachment(Attachment):
         )
 
 
-# What a notebook shows of a picture.
-_THUMBNAIL: Final = ImagePolicy(max_long_edge=256)
+# Of what a notebook shows of a picture; pixels of the longer side.
+_THUMBNAIL_EDGE: Final = 256
 
 
 # A list at run time. To a type checker a Sequence, because a list[str] is no list[PromptComponent],

@@ -20,7 +20,6 @@ from ._turns import Turn, Turns
 from .core import LanguageModel, SystemLanguageModel
 from .errors import InvalidPromptTextError
 from .generable import GeneratedContent
-from .generation_options import GenerationOptions
 from .prompt import Prompt, PromptComponent, check_prompt, compose, compose_now
 from .tool import Tool, tool_array
 from .transcript import Transcript
@@ -28,6 +27,7 @@ from .transcript import Transcript
 # What is wanted only later is loaded only then: the first session is to be there at once.
 if TYPE_CHECKING:
     from ._guided import Guide
+    from .generation_options import GenerationOptions
     from .generation_schema import GenerationSchema
     from .usage import Response, ResponseMetadata, Usage
 
@@ -695,6 +695,8 @@ def _guide(
 def _dump_options(options: GenerationOptions | None) -> bytes | None:
     if options is None:
         return None
+    from .generation_options import GenerationOptions
+
     if not isinstance(options, GenerationOptions):
         raise TypeError(f"options must be a GenerationOptions, not {type(options).__name__}")
     members = options.to_dict()
