@@ -40,6 +40,12 @@ class Topic:
     options: list[Option] = field(default_factory=list)
     paragraphs: list[str] = field(default_factory=list)
 
+    @property
+    def words(self) -> list[str]:
+        """What may come first after the command, where that is one of some words."""
+        found = [re.match(rf"fm {self.name} ([a-z][\w-]*)\b", line) for line in self.usage]
+        return [match[1] for match in found if match]
+
 
 def run(fm: str, *arguments: str) -> str:
     return subprocess.run([fm, *arguments], check=True, capture_output=True, text=True).stdout
@@ -171,9 +177,16 @@ def bash(commands: list[Topic]) -> str:
             case.append(f"        {files}) list -f; return ;;")
         if others:
             case.append(f"        {others}) return ;;")
-        case += ["      esac", f'      words="{words}" ;;']
+        case.append("      esac")
         if not (files or others):
-            case = [case[0], case[-1]]
+            case = case[:1]
+        if command.words:
+            # Elsewhere, nothing is a file here.
+            names = " ".join(command.words)
+            case.append(f'      [ "$COMP_CWORD" != 2 ] || list -W "{names}"')
+            case.append(f'      case "$current" in -*) words="{words}" ;; *) return ;; esac ;;')
+        else:
+            case.append(f'      words="{words}" ;;')
         cases += case
     names = " ".join([*(command.name for command in commands), "help"])
     return "\n".join(
@@ -208,7 +221,7 @@ def quoted(text: str) -> str:
 
 def zsh(commands: list[Topic]) -> str:
     def spec(option: Option) -> list[str]:
-        help_text = option.help.replace("[", "(").replace("]", ")").replace(":", ";")
+        help_text = option.help.replace("[", "(").replace("]", ")")
         action = ""
         if option.value:
             action = f":{option.value.lower().replace(':', ' ')}:"
@@ -237,7 +250,10 @@ def zsh(commands: list[Topic]) -> str:
         specs = [text for option in command.options for text in spec(option)]
         lines += [f"  {command.name})", "    shift words; (( CURRENT-- ))"]
         lines += ["    _arguments -S \\", *(f"      {text} \\" for text in specs)]
-        lines += ["      '*:file:_files' ;;"]
+        if command.words:
+            lines += [f"      '1:what to do:({' '.join(command.words)})' ;;"]
+        else:
+            lines += ["      '*:file:_files' ;;"]
     return "\n".join([*lines, "esac", ""])
 
 
@@ -250,7 +266,15 @@ def fish(commands: list[Topic]) -> str:
     lines.append(f"complete -c fm -n '__fish_seen_subcommand_from help' -a '{names}'")
     for command in commands:
         seen = quoted(f"__fish_seen_subcommand_from {command.name}")
-        lines.append(f"complete -c fm -n {seen} -F")
+        if command.words:
+            words = " ".join(command.words)
+            first = quoted(
+                f"__fish_seen_subcommand_from {command.name}; "
+                f"and not __fish_seen_subcommand_from {words}"
+            )
+            lines.append(f"complete -c fm -n {first} -a {quoted(words)}")
+        else:
+            lines.append(f"complete -c fm -n {seen} -F")
         for option in command.options:
             line = f"complete -c fm -n {seen} -l {option.name.removeprefix('--')}"
             line += f" -s {option.short}" if option.short else ""

@@ -1,10 +1,16 @@
 """What scripts/install and scripts/package-deb lay out, as programmers, shells and dpkg use it."""
 
+import fcntl
 import os
+import pty
 import re
+import select
 import shutil
+import struct
 import subprocess
 import sys
+import termios
+import time
 from pathlib import Path
 
 import pytest
@@ -92,7 +98,7 @@ def test_all_that_is_needed_beyond_the_system_comes_along(prefix):
     shown = run("ldd", prefix / "lib/libFoundationModels.so.1", env={"PATH": "/usr/bin:/bin"})
     found = dict(re.findall(r"^\s*(\S+) => (.+) \(0x", shown, re.M))
     outside = {name for name, path in found.items() if not Path(path).is_relative_to(prefix)}
-    assert outside == {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1"}
+    assert outside == {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libz.so.1"}
     papers = {path.stem for path in (prefix / "share/doc/openfm/libraries").iterdir()}
     assert len(papers) == len(list((prefix / "lib/openfm").iterdir()))
 
@@ -170,6 +176,97 @@ def test_bash_completes_commands_options_and_files(prefix, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert completed(prefix, "fm", "respond", "--image", "a") == {"a photo.jpg"}
     assert completed(prefix, "fm", "respond", "--model", "") == set()
+    assert completed(prefix, "fm", "model", "") == ACTIONS
+    assert completed(prefix, "fm", "model", "p") == {"pull", "path"}
+    assert completed(prefix, "fm", "model", "pull", "") == set()
+
+
+ACTIONS = {"list", "pull", "path", "remove"}
+
+
+def test_fish_completes_commands_options_and_files(prefix, tmp_path):
+    if shutil.which("fish") is None:
+        pytest.skip("no fish")
+    folder = prefix / "share/fish/vendor_completions.d"
+
+    def offered(line):
+        script = f"set fish_complete_path '{folder}'; complete -C '{line}'"
+        # It completes commands that are there.
+        path = f"{prefix / 'bin'}:{os.environ['PATH']}"
+        told = run("fish", "--no-config", "-c", script, cwd=tmp_path, env=environment(PATH=path))
+        return {word.partition("\t")[0] for word in told.splitlines()}
+
+    commands = options_of(prefix)
+    assert offered("fm ") == {*commands, "help"}
+    for command, options in commands.items():
+        assert offered(f"fm {command} --") == options
+    assert offered("fm model ") == ACTIONS
+    (tmp_path / "photo.jpg").touch()
+    assert offered("fm respond --image ph") == {"photo.jpg"}
+    assert offered("fm respond --model ") == set()
+
+
+def test_zsh_completes_commands_options_and_files(prefix, tmp_path):
+    """In a terminal, as zsh's completion works in one only."""
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh")
+    folder = prefix / "share/zsh/site-functions"
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 400, 0, 0))
+    shell = subprocess.Popen(
+        ["zsh", "-f", "-i"],
+        cwd=tmp_path,
+        env=environment(TERM="dumb", PS1="> ", HOME=str(tmp_path)),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+
+    def until(pattern):
+        text, deadline = "", time.monotonic() + 30
+        while not re.search(pattern, text):
+            assert time.monotonic() < deadline, text
+            if select.select([master], [], [], 0.2)[0]:
+                text += os.read(master, 65536).decode(errors="replace")
+        return text
+
+    def offers(line, words):
+        """Waits until the list of the line's end shows those words; the line is thrown away."""
+        missing = set(words)
+        for wait in (0.3, 1, 3, 9):
+            os.write(master, f"{line}\t".encode())
+            # A key that comes while the list is made would end that.
+            text = ""
+            while select.select([master], [], [], wait)[0]:
+                text += os.read(master, 65536).decode(errors="replace")
+            os.write(master, b"\x15print EN''D\n")
+            text += until(r"\nEND\r?\n")
+            missing = set(words) - set(text.split())
+            if not missing:
+                return
+        raise AssertionError(f"after {line!r} zsh does not offer {missing}")
+
+    try:
+        os.write(
+            master,
+            f"LISTMAX=0; unsetopt automenu; fpath=('{folder}' $fpath); autoload -U compinit; "
+            "compinit -u -D; print REA''DY\n".encode(),
+        )
+        until(r"\nREADY\r?\n")
+        commands = options_of(prefix)
+        offers("fm ", {*commands, "help"})
+        for command, options in commands.items():
+            offers(f"fm {command} --", options)
+        offers("fm model ", ACTIONS)
+        (tmp_path / "photo-1.jpg").touch()
+        (tmp_path / "photo-2.jpg").touch()
+        offers("fm respond --image photo-", {"photo-1.jpg", "photo-2.jpg"})
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(master)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +303,12 @@ def test_a_debian_package_installs_and_goes_away(tmp_path):
     } <= listed
     owners = {line.split()[1] for line in run("dpkg-deb", "--contents", package).splitlines()}
     assert owners == {"root/root"}
+
+    if shutil.which("lintian"):
+        told = subprocess.run(
+            ["lintian", "--fail-on", "error,warning", package], capture_output=True, text=True
+        )
+        assert (told.returncode, told.stdout) == (0, ""), told.stdout + told.stderr
 
     if os.geteuid() != 0:
         pytest.skip("dpkg installs as root only")
