@@ -4,13 +4,16 @@
 
 makes a minbase Debian with python3 in FOLDER (kept where it is named, a temporary one otherwise),
 puts the wheel in with pip and the C files beside it, and asks a scripted server on loopback about a
-picture: over http, and over https with each place that certificates may come from. Ends with
+picture: over http, and over https with each place that certificates may come from. Pictures of all
+formats are read, and last the Debian package comes and goes, with what it depends on. Ends with
 "N passed, N failed".
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +21,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "Tests/server"))
+sys.path[:0] = [str(ROOT / "Tests/server"), str(ROOT / "Tests/bare")]
+import every_format  # noqa: E402
 from scripted_server import ScriptedServer  # noqa: E402
 
 PHOTO = ROOT / "Examples/photos/waterfall-orientation-6.jpg"
@@ -79,6 +83,20 @@ def debian(folder: Path) -> None:
         sys.exit(f"debootstrap failed:\n{told[-2000:]}")
 
 
+def python_version(root: Path) -> str:
+    """Of the Debian's python3, as pip takes it: "3.11"."""
+    return os.readlink(root / "usr/bin/python3").removeprefix("python")
+
+
+def files(root: Path) -> set[str]:
+    return {
+        str(path.relative_to(root))
+        for folder in ("etc", "opt", "usr", "var/lib/dpkg/info")
+        for path in (root / folder).rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
 def main(place: Path) -> int:
     root = place / "debian"
     debian(root)
@@ -100,11 +118,19 @@ def main(place: Path) -> int:
     name = made[0].name
     pip = place / "pip"
     run(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", pip, "pip", "certifi")
+    # The chroot's Python is Debian's; its platform is this one's.
+    pi_heif = run(
+        *[sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", pip, "pi-heif"],
+        *["--only-binary", ":all:", "--python-version", python_version(root)],
+    )
+    check("pip download pi-heif", "exit" not in pi_heif, pi_heif)
     inside = root / "opt/test"
     shutil.rmtree(inside, ignore_errors=True)
     inside.mkdir(parents=True)
-    for file in [wheels / name, *pip.iterdir(), PHOTO, ROOT / "Tests/bare/hello.py"]:
+    programs_of_ours = [ROOT / "Tests/bare/hello.py", ROOT / "Tests/bare/every_format.py"]
+    for file in [wheels / name, *pip.iterdir(), PHOTO, *programs_of_ours]:
         shutil.copy(file, inside)
+    pictures = every_format.make(inside)
     pip_wheel = next(file.name for file in pip.iterdir() if file.name.startswith("pip-"))
     certifi = next(file.name for file in pip.iterdir() if file.name.startswith("certifi-"))
 
@@ -123,7 +149,7 @@ def main(place: Path) -> int:
             *base, *arguments, PIP_BREAK_SYSTEM_PACKAGES="1", PIP_ROOT_USER_ACTION="ignore"
         )
 
-    install("uninstall", "-y", "-q", "openfm", "certifi")
+    install("uninstall", "-y", "-q", "openfm", "certifi", "pi-heif")
     told = install("install", "-q", "--no-index", f"/opt/test/{name}")
     check("pip install WHEEL", "exit" not in told, told)
     told = chroot("fm", "--version")
@@ -185,6 +211,67 @@ def main(place: Path) -> int:
         for language, told in ask(server.base_url).items():
             check(f"{language}: https with the system's bundle", answered(language, told), told)
         system.unlink()
+
+    def prepared() -> dict[str, str]:
+        """What is wrong with each format; an error where it could not be read."""
+        names = [f"/opt/test/{path.name}" for path in pictures.values()]
+        told = chroot("python3", "/opt/test/every_format.py", *names)
+        try:
+            answers = json.loads(told)["pictures"]
+        except (ValueError, KeyError):
+            return dict.fromkeys(pictures, told)
+        found = {}
+        for name, path in pictures.items():
+            answer = answers[f"/opt/test/{path.name}"]
+            found[name] = answer if isinstance(answer, str) else every_format.wrong(path)
+        return found
+
+    found = prepared()
+    for name in every_format.FORMATS[:5]:
+        check(f"{name} is read", found[name] == "", found[name])
+    for name, package in (("heic", "pi-heif"), ("avif", "libheif1")):
+        check(f"{name} names what to install", package in found[name], found[name])
+    pi_heif_wheel = next(file.name for file in pip.iterdir() if file.name.startswith("pi_heif-"))
+    told = install("install", "-q", "--no-deps", "--no-index", f"/opt/test/{pi_heif_wheel}")
+    check("pip install pi-heif", "exit" not in told, told)
+    found = prepared()
+    check("heic is read with pi-heif", found["heic"] == "", found["heic"])
+    clear = "AV1" in found["avif"] and "libheif1" in found["avif"]
+    check("avif names libheif1 beside pi-heif", clear, found["avif"])
+
+    # The Debian package. Its dependencies come over the network, as debootstrap's packages did.
+    install("uninstall", "-y", "-q", "openfm", "pi-heif")
+    shutil.rmtree(fm)
+    told = run(ROOT / "scripts/package-deb", place / "deb")
+    (package,) = (place / "deb").glob("*.deb")
+    shutil.copy(package, inside / "openfm.deb")
+    before = files(root)
+    apt = ("apt-get", "-q", "-y", "-o", "APT::Sandbox::User=root", "--no-install-recommends")
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    sbin = "/usr/sbin:/sbin:/usr/bin:/bin"
+    chroot(*apt, "update", PATH=sbin, **quiet)
+    told = chroot(*apt, "install", "/opt/test/openfm.deb", PATH=sbin, **quiet)
+    check("apt-get install openfm.deb", "exit" not in told, told[-2000:])
+    told = chroot("/usr/bin/fm", "--version")
+    check("fm of the Debian package", told.startswith("fm (OpenFM)"), told)
+    told = chroot("/usr/bin/fm", "image", "--json", photo)
+    check("fm image of the Debian package", '"width"' in told, told)
+    told = run(
+        *["cc", ROOT / "Tests/bare/hello.c", "-o", inside / "hello-deb"],
+        f"-I{root}/usr/include/openfm",
+        *[f"-L{path.parent}" for path in root.glob("usr/lib/*/libFoundationModels.so")],
+        *["-lFoundationModels", "-Wl,--allow-shlib-undefined"],
+    )
+    check("a C program is built with the Debian package", told == "", told)
+    with ScriptedServer() as server:
+        told = chroot("/opt/test/hello-deb", server.base_url, photo)
+    check("C with the Debian package: an answer", answered("C", told), told)
+    told = chroot(*apt, "purge", "openfm", PATH=sbin, **quiet)
+    check("apt-get purge openfm", "exit" not in told, told[-2000:])
+    told = chroot(*apt, "autoremove", "--purge", PATH=sbin, **quiet)
+    ours = re.compile(r"openfm|FoundationModels|/fm(\.|$)|/_fm$")
+    left = {path for path in files(root) - before if ours.search(path) and "/opt/test/" not in path}
+    check("nothing of it is left", not left, "\n".join(sorted(left)))
     print(f"{passed} passed, {failed} failed")
     return failed
 

@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "Tests/bare"))
+import every_format  # noqa: E402
+
 LIBRARY = ROOT / "python/openfm/lib/libFoundationModels.so.1"
 CHECK = (
     "import openfm, pathlib; from openfm._ctypes_bindings import library_path; "
@@ -157,7 +160,8 @@ def test_a_wheel_tells_what_it_carries(wheel: Path) -> None:
         }
     assert bill["bomFormat"] == "CycloneDX"
     parts = {part["name"]: part for part in bill["components"]}
-    assert {"curl", "nghttp2", "openssl", "swift"} <= set(parts)
+    linked = {"curl", "libstdc++", "libwebp", "nghttp2", "openssl", "swift", "zimg"}
+    assert linked <= set(parts)
     assert all(part["version"] and part["purl"] and part["licenses"] for part in parts.values())
     references = [part["bom-ref"] for part in bill["components"]]
     assert len(set(references)) == len(references)
@@ -170,7 +174,7 @@ def test_a_wheel_tells_what_it_carries(wheel: Path) -> None:
     assert listed == {name.partition("/licenses/")[2] for name in licences}
     for part in packaged:
         assert len(licences[f"openfm-0.1.0.dist-info/licenses/libraries/{part['name']}.txt"]) > 500
-    for name in ("curl", "nghttp2", "openssl", "swift"):
+    for name in linked:
         assert f"openfm-0.1.0.dist-info/licenses/licenses/{name}.txt" in licences
 
 
@@ -259,6 +263,59 @@ def test_an_installed_wheel_works(wheel: Path, tmp_path: Path) -> None:
     run(python, "-m", "pip", "uninstall", "-q", "-y", "openfm")
     assert not command.exists()
     assert not Path(package).exists()
+
+
+def told_of(python: Path, pictures: dict[str, Path], **more: str) -> dict[str, object]:
+    """What an installed wheel says of those pictures; by format."""
+    program = ROOT / "Tests/bare/every_format.py"
+    told = json.loads(run(python, "-I", program, *pictures.values(), **more))
+    found = {name: told["pictures"][str(path)] for name, path in pictures.items()}
+    return {**found, "formats": told["formats"]}
+
+
+def test_an_installed_wheel_reads_every_format(wheel: Path, tmp_path: Path) -> None:
+    """With the libheif of this machine, which scripts/setup installs: a build that lacks a format
+    must be seen here."""
+    place = tmp_path / "venv"
+    venv.create(place, with_pip=True)
+    run(place / "bin/python", "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel)
+    pictures = every_format.make(tmp_path)
+    told = told_of(place / "bin/python", pictures)
+    assert told.pop("formats") == list(every_format.FORMATS)
+    assert told == dict.fromkeys(every_format.FORMATS, list(every_format.SIZE))
+    assert {name: every_format.wrong(path) for name, path in pictures.items()} == dict.fromkeys(
+        every_format.FORMATS, ""
+    )
+    # Without a model its exit code is not 0.
+    listed = json.loads(
+        subprocess.run(
+            [place / "bin/fm", "available", "--json"],
+            env=environment(),
+            capture_output=True,
+            check=False,
+        ).stdout
+    )
+    assert listed["build"]["image_formats"] == list(every_format.FORMATS)
+
+
+def test_the_extra_for_heic(wheel: Path, tmp_path: Path) -> None:
+    """`pip install openfm[heif]` on a machine that has no libheif of its own."""
+    place = tmp_path / "venv"
+    venv.create(place, with_pip=True)
+    python = place / "bin/python"
+    run(python, "-m", "pip", "install", "-q", "--only-binary", ":all:", f"{wheel}[heif]")
+    # The loader finds this one first.
+    (tmp_path / "libheif.so.1").write_bytes(b"no library")
+    pictures = every_format.make(tmp_path)
+    told = told_of(python, pictures, LD_LIBRARY_PATH=str(tmp_path))
+    assert told["formats"] == [name for name in every_format.FORMATS if name != "avif"]
+    assert told["heic"] == list(every_format.SIZE) and every_format.wrong(pictures["heic"]) == ""
+    assert "AV1" in str(told["avif"]) and "libheif1" in str(told["avif"])
+    assert str(pictures["avif"]) in str(told["avif"])
+
+    run(python, "-m", "pip", "uninstall", "-q", "-y", "pi-heif")
+    told = told_of(python, pictures, LD_LIBRARY_PATH=str(tmp_path))
+    assert "pi-heif" in str(told["heic"]) and "libheif1" in str(told["heic"])
 
 
 def test_an_editable_install_uses_the_source_tree(source: Path, tmp_path: Path) -> None:
