@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +19,26 @@ import nbformat
 import pytest
 from browser import Browser
 from conftest import ROOT
+from counting_server import CountingServer
+from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from openfm import engine
 
 NOTEBOOKS = ROOT / "Examples/notebooks"
+
+
+def kernel_environment(folder: Path, environment: dict[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENFM_")}
+    library = os.environ.get("OPENFM_LIBRARY")
+    if library:
+        kept["OPENFM_LIBRARY"] = library
+    return {
+        **kept,
+        "PYTHONPATH": str(ROOT / "python"),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "IPYTHONDIR": str(folder / "ipython"),
+        **environment,
+    }
 
 
 def execute(notebook: Any, folder: Path, environment: dict[str, str]) -> Any:
@@ -28,19 +46,7 @@ def execute(notebook: Any, folder: Path, environment: dict[str, str]) -> Any:
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     )
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENFM_")}
-    library = os.environ.get("OPENFM_LIBRARY")
-    if library:
-        kept["OPENFM_LIBRARY"] = library
-    client.execute(
-        env={
-            **kept,
-            "PYTHONPATH": str(ROOT / "python"),
-            "JUPYTER_PLATFORM_DIRS": "1",
-            "IPYTHONDIR": str(folder / "ipython"),
-            **environment,
-        }
-    )
+    client.execute(env=kernel_environment(folder, environment))
     return notebook
 
 
@@ -216,6 +222,66 @@ def test_in_a_kernel_whose_loop_is_running(server: Any, tmp_path: Path) -> None:
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(f"URL = {server.base_url!r}\n{CELLS}")]
     assert "1.0 1.0" in texts(execute(notebook, tmp_path, {}))
+
+
+def test_an_interrupt_in_a_notebook_stops_within_a_second(tmp_path: Path) -> None:
+    """The kernel's button, while rows are asked; the same cell goes on from there."""
+    out = tmp_path / "run.jsonl"
+    cell = (
+        "result = fm.evaluate([{'id': n} for n in range(120)], '<<{id}>>', "
+        f"model=model, out={str(out)!r}, max_concurrency=4)"
+    )
+    with CountingServer(delay=0.05) as server:
+        kernel = KernelManager(kernel_name="python3")
+        kernel.start_kernel(cwd=str(tmp_path), env=kernel_environment(tmp_path, {}))
+        client = kernel.blocking_client()
+        client.start_channels()
+        try:
+            client.wait_for_ready(timeout=60)
+
+            def reply(code: str) -> dict[str, Any]:
+                found = client.execute_interactive(
+                    code, timeout=60, output_hook=lambda message: None
+                )["content"]
+                assert isinstance(found, dict)
+                return found
+
+            setup = (
+                "import openfm as fm; model = fm.ChatCompletionsLanguageModel("
+                f"{server.base_url!r}, 'm', context_size=4096)"
+            )
+            assert reply(setup)["status"] == "ok"
+            pressed: list[float] = []
+
+            def press() -> None:
+                while not out.exists() or out.read_bytes().count(b"\n") < 10:
+                    time.sleep(0.01)
+                pressed.append(time.monotonic())
+                # As the button does, without the time that its way through the server takes.
+                os.kill(kernel.provisioner.pid, signal.SIGINT)
+
+            button = threading.Thread(target=press)
+            button.start()
+            noted = tmp_path / "stopped"
+            stopped = reply(
+                f"import pathlib, time\ntry:\n  {cell}\nexcept KeyboardInterrupt:\n"
+                f"  pathlib.Path({str(noted)!r}).write_text(str(time.monotonic()))\n  raise"
+            )
+            button.join()
+            assert (stopped["status"], stopped["ename"]) == ("error", "KeyboardInterrupt")
+            assert float(noted.read_text()) - pressed[0] < 1
+            kept = out.read_bytes().count(b"\n") - 1
+            assert kept < 120
+            assert (
+                reply(f"{cell}; assert len(result) == 120 and not result.failed")["status"] == "ok"
+            )
+            answered = server.counts()["answered"]
+        finally:
+            client.stop_channels()
+            kernel.shutdown_kernel(now=True)
+    assert set(answered) == {str(number) for number in range(120)}
+    # Those that were under way when it was interrupted may have been asked twice.
+    assert sum(answered.values()) <= 120 + 4
 
 
 def test_in_ipython(server: Any, tmp_path: Path) -> None:

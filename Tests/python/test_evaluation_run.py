@@ -717,21 +717,25 @@ def test_cancelling_leaves_a_file_to_go_on_from(
 
 
 PROGRAM = """
-import sys
+import sys, time
 import openfm as fm
 model = fm.ChatCompletionsLanguageModel(sys.argv[1], "m", context_size=4096)
 cases = [{"id": index} for index in range(int(sys.argv[3]))]
 print("ready", flush=True)
 try:
-    fm.evaluate(cases, "<<{id}>>", model=model, out=sys.argv[2], max_concurrency=4, progress=False)
+    fm.evaluate(
+        cases, "<<{id}>>", model=model, out=sys.argv[2], max_concurrency=4, progress=False,
+        scorers=[lambda answer, case: time.sleep(60)] if "--blocking" in sys.argv else None,
+    )
 except KeyboardInterrupt:
+    print(time.monotonic())
     sys.exit(130)
 """
 
 
-def start(server: CountingServer, out: Path, count: int) -> subprocess.Popen[str]:
+def start(server: CountingServer, out: Path, count: int, *more: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, server.base_url, str(out), str(count)],
+        [sys.executable, "-c", PROGRAM, server.base_url, str(out), str(count), *more],
         env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -752,18 +756,29 @@ def test_an_interrupt_stops_within_a_second(tmp_path: Path) -> None:
     import signal
 
     out = tmp_path / "run.jsonl"
-    with CountingServer(delay=0.05) as server:
-        process = start(server, out, 2000)
-        wait_for_lines(out, 10)
-        process.send_signal(signal.SIGINT)
-        begun = time.monotonic()
-        _, errors = process.communicate(timeout=10)
-        # Of the machine's own slowness, the interpreter's exit included, half a second.
-        assert time.monotonic() - begun < 1.5
-        assert process.returncode == 130, errors
-        assert "stopped" in errors and str(out) in errors
-        loaded = EvaluationResult.load(out)
-        assert 0 < len(loaded) < 2000 and not loaded.failed
+    ended = []
+    # While requests are answered, while all hang, and while a function of the caller blocks.
+    for delay, more in ((0.05, ()), (60, ()), (0, ("--blocking",))):
+        with CountingServer(delay=delay) as server:
+            process = start(server, out, 2000, *more)
+            wait_for_lines(out, 10 if delay == 0.05 else 1)
+            while not server.counts()["asked"]:
+                time.sleep(0.01)
+            # To the middle of what takes long.
+            time.sleep(0.2)
+            begun = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            told, errors = process.communicate(timeout=10)
+            ended.append(time.monotonic() - begun)
+            assert process.returncode == 130, errors
+            assert float(told) - begun < 1, (delay, told)
+            assert "stopped" in errors and str(out) in errors
+            loaded = EvaluationResult.load(out)
+            assert len(loaded) < 2000 and not loaded.failed
+            assert delay != 0.05 or len(loaded) > 0
+            out.unlink()
+    # To the end of the process; of the machine's own slowness, half a second.
+    assert max(ended) < 1.5 and min(ended) < 1, ended
 
 
 def test_a_killed_run_goes_on_with_each_case_once(tmp_path: Path) -> None:

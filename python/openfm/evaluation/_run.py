@@ -141,8 +141,9 @@ async def evaluate_async(
 
 # Seconds between two looks at the progress.
 _REFRESH = 0.2
-# Seconds that an interrupted run gets to stop its requests.
-_STOP_TIMEOUT = 0.8
+# Seconds that an interrupted run gets to stop its requests, which takes some hundredths. It may be
+# that a function of the caller has its thread; an interrupt does not wait for that.
+_STOP_TIMEOUT = 0.5
 
 
 class _InThread:
