@@ -6,6 +6,8 @@ import asyncio
 import dataclasses
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -524,6 +526,35 @@ def test_a_file_that_a_crash_damaged_is_mended(
     assert sorted(row["index"] for row in rows) == list(range(8))
 
 
+def test_files_are_read_by_jq(model: Models, server: ScriptedServer, tmp_path: Path) -> None:
+    """At any time, also while rows arrive: here a scorer looks."""
+    if shutil.which("jq") is None:
+        pytest.skip("no jq")
+    out, cache = tmp_path / "run.jsonl", tmp_path / "answers"
+
+    def jq(program: str, *files: Path) -> list[str]:
+        command = ["jq", "-r", program, *map(str, files)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+    seen: list[list[str]] = []
+
+    def look(answer: str, case: dict[str, str]) -> float:
+        seen.append(jq('select(.type == "row") | .index', out))
+        return 1.0
+
+    server.script({"name": "unauthorized"})
+    cases = [{"text": f'\u00e9\u4e2d {n} "quoted"\n\u2028'} for n in range(4)]
+    evaluate(
+        cases, "{text}", model=model(), scorers=[look], out=out, cache=cache, max_concurrency=1
+    )
+    assert seen == [["0"], ["0", "1"], ["0", "1", "2"]]
+    assert jq("select(.error != null) | .error.kind", out) == ["AuthenticationError"]
+    assert jq('select(.type == "run") | .cases', out) == ["4"]
+    kept = sorted(cache.rglob("*.json"))
+    assert len(kept) == 3
+    assert jq(".answer.tokens.output > 0", *kept) == ["true"] * 3
+
+
 def test_two_processes_never_write_one_file(model: Models, tmp_path: Path) -> None:
     out = tmp_path / "run.jsonl"
     slow = model("slow-stream", chunks=40)
@@ -838,6 +869,20 @@ def test_progress_without_tqdm_is_lines_of_text(
     fm.evaluate(texts(3), "{text}", model=model())
     error = capsys.readouterr().err
     assert error.startswith("evaluate: 3/3") and error.endswith("\n")
+
+
+def test_progress_with_tqdm_is_its_bar(
+    model: Models, server: ScriptedServer, quick: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tqdm")
+    server.script({"name": "unauthorized"})
+    fm.evaluate(texts(5), "{text}", model=model(), max_concurrency=1)
+    error = capsys.readouterr().err
+    last = error.replace("\r", "\n").strip().splitlines()[-1]
+    assert last.startswith("evaluate: 100%") and "5/5" in last, error
+    assert "failed=1" in last and "retrying=0" in last and "tokens/s=" in last
+    # tqdm's own: the time that is left, and the pace.
+    assert re.search(r"\[\d\d:\d\d<\d\d:\d\d, ", last)
 
 
 def test_no_thread_is_left(model: Models) -> None:

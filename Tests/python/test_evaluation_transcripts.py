@@ -148,6 +148,41 @@ def test_turns_are_asked_again_with_what_was_said_before(
     assert {len(body["messages"]) for body in bodies} == {2}
 
 
+def test_a_folder_of_transcripts_is_rerun_and_compared(
+    model: Models, server: ScriptedServer, picture: Path, tmp_path: Path
+) -> None:
+    """Two conversations of an app, one of them about a picture: what another model says now."""
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    encoded = base64.b64encode(picture.read_bytes()).decode()
+    seen = {"type": "attachment", "label": "A", "attachment": {"type": "image", "data": encoded}}
+    about_a_picture = exported(
+        {"role": "user", "contents": [seen, text("What is it?")], "options": {}},
+        {"role": "response", "contents": [text("An arrow")], "assets": []},
+        {"role": "user", "contents": [text("Say yes")], "options": {}},
+        {"role": "response", "contents": [text("Say yes")], "assets": []},
+    )
+    (folder / "1.json").write_text(json.dumps(CONVERSATION))
+    (folder / "2.json").write_text(json.dumps(about_a_picture))
+    (folder / "notes.txt").write_text("no transcript")
+    out = tmp_path / "run.jsonl"
+    comparison = rerun(folder, model=model(), progress=False, out=out)
+    assert not comparison.second.failed, comparison.second.errors
+    assert [row.case["source"] for row in comparison.second] == ["1.json"] * 3 + ["2.json"] * 2
+    assert [change.index for change in comparison.changed] == [1, 3]
+    changed = comparison.changed[1]
+    assert changed.first.answer == "An arrow" and "48x64" in changed.second.answer
+    test = comparison.tests["exact"]
+    assert (test.count, test.better, test.worse) == (5, 0, 2)
+    page = comparison.to_html(tmp_path / "diff.html").read_text()
+    assert "An arrow" in page and "data:image" in page
+    # The same call goes on from its file: nothing is left to ask.
+    server.clear()
+    again = rerun(folder, model=model(), progress=False, out=out)
+    assert [row.answer for row in again.second] == [row.answer for row in comparison.second]
+    assert [entry for entry in server.log() if entry["method"] == "POST"] == []
+
+
 def test_what_this_library_exports_is_read_back(
     model: Models, picture: Path, tmp_path: Path
 ) -> None:
