@@ -20,9 +20,10 @@ sys.path[:0] = [str(ROOT / "Tests/server"), str(ROOT / "python")]
 # Where the tests run in the background, interrupts are ignored, and so they would be in the
 # programs that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# The machine's own settings must not decide what a test talks to.
+# The machine's own settings must not decide what a test talks to; those of the tests stay.
+_KEPT = ("OPENFM_LIBRARY", "OPENFM_BUILD_DIR", "OPENFM_SEED", "OPENFM_SOAK", "OPENFM_TEST_")
 for _name in [name for name in os.environ if name.startswith("OPENFM_")]:
-    if _name != "OPENFM_LIBRARY":
+    if not _name.startswith(_KEPT):
         del os.environ[_name]
 
 import openfm as fm  # noqa: E402

@@ -336,3 +336,23 @@ def test_a_package_without_its_library_says_so(tmp_path: Path) -> None:
 
 def test_type_checkers_are_told_that_the_package_is_typed() -> None:
     assert (ROOT / "python/openfm/py.typed").exists()
+
+
+def test_settings_of_the_tests_reach_them_and_no_others() -> None:
+    """OPENFM_SOAK asks for the long forms: were it taken away, they would be short and pass."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import conftest, os; print(*sorted(os.environ), sep='\\n')"],
+        cwd=ROOT / "Tests/python",
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT / 'Tests/python'}",
+            **dict.fromkeys(("OPENFM_SOAK", "OPENFM_SOAK_CALLS", "OPENFM_TEST_BROWSER"), "1"),
+            **dict.fromkeys(("OPENFM_SEED", "OPENFM_BASE_URL", "OPENFM_MODEL_PATH"), "1"),
+        },
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names = set(done.stdout.split())
+    assert {"OPENFM_SOAK", "OPENFM_SOAK_CALLS", "OPENFM_TEST_BROWSER", "OPENFM_SEED"} <= names
+    assert names.isdisjoint({"OPENFM_BASE_URL", "OPENFM_MODEL_PATH"})
