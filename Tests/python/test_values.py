@@ -69,7 +69,7 @@ def test_anyone_can_raise_one_and_send_it_to_another_process(name: str) -> None:
 
 def test_a_tool_call_error_names_the_tool() -> None:
     error = fm.ToolCallError("weather", KeyError("city"))
-    assert str(error) == "Tool 'weather' failed: 'city'"
+    assert str(error) == "Tool 'weather' failed: KeyError: 'city'"
     made = pickle.loads(pickle.dumps(error))
     assert (made.tool_name, type(made.underlying_error)) == ("weather", KeyError)
 
