@@ -28,6 +28,15 @@ let releaseLinkerSettings: [LinkerSetting] =
 
 let libraryLinkerSettings: [LinkerSetting] = releaseLinkerSettings + moreLinkerFlags
 
+// Programs that only measure; see Benchmarks/.
+let benchmarks: [Target] =
+  Context.environment["OPENFM_BENCHMARKS"] == nil
+  ? []
+  : [
+    .executableTarget(
+      name: "StreamBenchmark", dependencies: ["FMCore"], path: "Benchmarks/StreamBenchmark")
+  ]
+
 let package = Package(
   name: "OpenFM",
   products: [
@@ -50,11 +59,12 @@ let package = Package(
     .target(name: "CLinux"),
     .target(name: "CRelease", cSettings: isStatic ? [.define("FM_RELEASE")] : []),
     .target(name: "CBase64"),
+    .target(name: "CText"),
 
     .target(
       name: "FMImaging",
       dependencies: ["CJPEG", "CSPNG", "CWebP", "CHEIF", "CZimg", "CLCMS", "CExif", "CCrypto"]),
-    .target(name: "FMWire", dependencies: ["CBase64", "CCurl", "CCrypto", "CLinux"]),
+    .target(name: "FMWire", dependencies: ["CBase64", "CText", "CCurl", "CCrypto", "CLinux"]),
     .target(name: "FMCore", dependencies: ["FMImaging", "FMWire"]),
     .target(name: "FMCommand", dependencies: ["FMCore", "FMImaging", "FMWire", "CLinux"]),
     .target(
@@ -66,6 +76,6 @@ let package = Package(
     .testTarget(name: "FMWireTests", dependencies: ["FMWire"]),
     .testTarget(name: "FMCoreTests", dependencies: ["FMCore"]),
     .testTarget(name: "FMCommandTests", dependencies: ["FMCommand"]),
-  ],
+  ] + benchmarks,
   swiftLanguageModes: [.v6]
 )

@@ -96,7 +96,15 @@ private struct Renderer {
       }
     }
     imageByteCount = prepared.reduce(0) { $0 + ($1.bytes.count + 2) / 3 * 4 }
-    writer = JSONWriter(reservingCapacity: imageByteCount + prepared.count * 128 + 4096)
+    // Most texts have an escape or two in a line.
+    let textByteCount = transcript.reduce(0) { count, entry in
+      entry.segments.reduce(count) { count, segment in
+        guard case .text(let segment) = segment else { return count }
+        return count + segment.content.utf8.count
+      }
+    }
+    writer = JSONWriter(
+      reservingCapacity: imageByteCount + prepared.count * 128 + textByteCount / 16 * 17 + 4096)
   }
 
   mutating func write(

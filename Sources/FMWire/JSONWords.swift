@@ -18,24 +18,4 @@ enum JSONWords {
 
   /// Whether one of the bytes is not ASCII.
   static func holdsNonASCII(_ word: UInt64) -> Bool { word & highs != 0 }
-
-  /// The first byte from `start` on that stands escaped in a JSON string; nil where there is none.
-  static func firstEscaped(in bytes: UnsafeBufferPointer<UInt8>, from start: Int) -> Int? {
-    guard let base = bytes.baseAddress else { return nil }
-    var index = start
-    while index < bytes.count {
-      while index + 8 <= bytes.count,
-        !holdsEscaped(UnsafeRawPointer(base + index).loadUnaligned(as: UInt64.self))
-      {
-        index += 8
-      }
-      let end = min(index + 8, bytes.count)
-      while index < end {
-        let byte = base[index]
-        if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { return index }
-        index += 1
-      }
-    }
-    return nil
-  }
 }

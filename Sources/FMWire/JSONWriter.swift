@@ -1,8 +1,12 @@
+import CText
+
 /// Writes JSON text straight into bytes.
 ///
 /// The caller opens and closes objects and arrays and the writer sets the commas, so that a request
 /// with tens of megabytes of pictures is written once, without a tree of values in between.
 public struct JSONWriter: Sendable {
+  private static let blockSize = 32 << 10
+
   public private(set) var bytes: [UInt8] = []
   /// Whether another value must be parted from what was written last.
   private var needsComma = false
@@ -91,15 +95,19 @@ public struct JSONWriter: Sendable {
   private mutating func append(escaped text: String) {
     var text = text
     text.withUTF8 { buffer in
+      guard let base = buffer.baseAddress else { return }
       var start = 0
-      var index = 0
-      while let next = JSONWords.firstEscaped(in: buffer, from: index) {
-        bytes.append(contentsOf: buffer[start..<next])
-        append(escapeOf: buffer[next])
-        start = next + 1
-        index = start
+      while start < buffer.count {
+        // Copied while it is still in the processor's cache.
+        let block = min(buffer.count - start, Self.blockSize)
+        let length = ctext_plain_length(base + start, block)
+        bytes.append(contentsOf: UnsafeBufferPointer(start: base + start, count: length))
+        start += length
+        if length < block {
+          append(escapeOf: buffer[start])
+          start += 1
+        }
       }
-      bytes.append(contentsOf: buffer[start...])
     }
   }
 

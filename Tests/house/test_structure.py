@@ -22,7 +22,7 @@ ALLOWED = {
         "CCrypto",
         "CLinux",
     },  # fmt: skip
-    "FMWire": {"CBase64", "CCurl", "CLinux", "CCrypto"},
+    "FMWire": {"CBase64", "CText", "CCurl", "CLinux", "CCrypto"},
     "FMCore": {"FMImaging", "FMWire", "CLinux", "CCrypto"},
     "FMCommand": {"FMCore", "FMImaging", "FMWire", "CLinux"},
     "FMCBindings": {"FMCommand", "FMCore", "FMImaging", "FMWire", "CLinux", "CRelease"},
