@@ -165,6 +165,8 @@ int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
  *    "proxy": URL,                  "" = none; what the environment says when absent, which never
  *                                   applies to this machine and to Unix sockets
  *    "certificate_file": path,      PEM authorities to trust in place of the system's
+ *    "max_answer_bytes": bytes,     of an answer as it is sent; a longer one fails with code 144.
+ *                                   268435456 when absent
  *    "context_size": tokens,
  *    "supports_images": bool,       asked of the server when absent, true where it does not tell
  *    "supports_guided_generation": bool,
@@ -599,6 +601,14 @@ char *_Nullable FMLanguageModelSessionCopyUsageJSON(FMLanguageModelSessionRef _N
  * failed. It is there when the callback is called. Free with FMFreeString.
  */
 char *_Nullable FMTaskCopyResponseJSON(FMTaskRef _Nonnull task);
+
+/*
+ * While `paused`, the answer is not read from the network, and the server waits: for a caller who
+ * cannot take more for a while. What is on its way already, some hundred KiB, still comes. Only the
+ * total time limit runs on. Callbacks and queues that are read slowly do the same by themselves. Does
+ * nothing for a task that is over or counts tokens.
+ */
+void FMTaskSetPaused(FMTaskRef _Nonnull task, bool paused);
 
 /* ---- Requests on the wire ------------------------------------------------------------------ */
 

@@ -1,5 +1,6 @@
 import CLinux
 import FMCore
+import FMWire
 import Glibc
 import Synchronization
 
@@ -21,6 +22,8 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
     var token: UInt64
     var status: StatusCode
     var payload: [UInt8]
+    /// Of the answer that it is a part of.
+    var flow: AnswerFlow?
   }
 
   private struct State {
@@ -50,19 +53,25 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
   }
 
   func put(
-    _ kind: Kind, token: UInt64, status: StatusCode = .success, _ payload: some Sequence<UInt8>
+    _ kind: Kind, token: UInt64, status: StatusCode = .success, flow: AnswerFlow? = nil,
+    _ payload: some Collection<UInt8>
   ) {
-    state.withLock { state in
+    let isFirst = state.withLock { state -> Bool in
       if kind == .delta, let index = state.openDeltas[token] {
         state.events[index].payload += payload
-        return
+        // A reader who lags behind holds up the server, not the memory.
+        if state.events[index].payload.count > AnswerFlow.highWater { flow?.hold(.delivery) }
+        return false
       }
       let wasEmpty = state.head == state.events.count
       state.openDeltas[token] = kind == .delta ? state.events.count : nil
       state.events.append(
-        Event(kind: kind, token: token, status: status, payload: Array(payload)))
-      if wasEmpty { eventfd_write(descriptor, 1) }
+        Event(kind: kind, token: token, status: status, payload: Array(payload), flow: flow))
+      return wasEmpty
     }
+    // Not under the lock, for which the reader that this wakes would have to wait. It may have come by
+    // itself in between: then it finds nothing.
+    if isFirst { eventfd_write(descriptor, 1) }
   }
 
   /// Moves whole events into the buffer. `needed` is the size of the first when it does not fit.
@@ -78,6 +87,7 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
         event.write(to: UnsafeMutableRawBufferPointer(rebasing: buffer[written..<written + size]))
         written += size
         if event.kind == .delta { state.openDeltas[event.token] = nil }
+        event.flow?.release(.delivery)
         state.events[state.head].payload = []
         state.head += 1
       }
@@ -109,11 +119,12 @@ struct QueueSink: AnswerSink {
   let token: UInt64
   let streams: Bool
   let isStructured: Bool
+  let flow = AnswerFlow()
 
   func update(_ update: TextUpdate) {
     guard streams else { return }
     switch update {
-    case .appended(let text): queue.put(.delta, token: token, text.utf8)
+    case .appended(let text): queue.put(.delta, token: token, flow: flow, text.utf8)
     case .replaced(let text): queue.put(.replace, token: token, text.utf8)
     }
   }

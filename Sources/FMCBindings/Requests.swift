@@ -5,6 +5,8 @@ import Synchronization
 /// Where the parts of an answer go: callbacks or an event queue. `finish` is called exactly once,
 /// last.
 protocol AnswerSink: Sendable {
+  /// Held while more waits to be delivered than may.
+  var flow: AnswerFlow { get }
   /// Called on the I/O thread, for one: it must not block.
   func update(_ update: TextUpdate)
   /// Returns when everything is delivered.
@@ -38,11 +40,11 @@ final class SessionObject: LiveObject, @unchecked Sendable {
 
 /// A request under way, for FMTaskCancel.
 final class TaskObject: LiveObject, @unchecked Sendable {
-  private let task: Task<Void, Never>
+  private let request: RunningRequest
   private let answer: AnswerBox
 
-  init(_ task: Task<Void, Never>, answer: AnswerBox) {
-    self.task = task
+  init(_ request: RunningRequest, answer: AnswerBox = AnswerBox()) {
+    self.request = request
     self.answer = answer
     super.init(.task)
   }
@@ -50,7 +52,24 @@ final class TaskObject: LiveObject, @unchecked Sendable {
   /// What is known about the answer; nil until it is complete, and for a failed request.
   var response: CompletedResponse? { answer.response.withLock { $0 } }
 
-  func cancel() { task.cancel() }
+  func cancel() { request.cancel() }
+
+  func setPaused(_ isPaused: Bool) {
+    if isPaused { request.flow?.hold(.caller) } else { request.flow?.release(.caller) }
+  }
+}
+
+/// What runs, and how to stop it.
+struct RunningRequest: Sendable {
+  let task: Task<Void, Never>
+  var flow: AnswerFlow?
+  var reservation: LanguageModelSession.Reservation?
+
+  /// The session is free when this returns; the end is still delivered.
+  func cancel() {
+    task.cancel()
+    reservation?.cancel()
+  }
 }
 
 /// The complete answer of a task, put there before its callback is called.
@@ -62,6 +81,7 @@ final class AnswerBox: Sendable {
 private struct KeepingSink<Sink: AnswerSink>: AnswerSink {
   let sink: Sink
   let answer: AnswerBox
+  var flow: AnswerFlow { sink.flow }
 
   func update(_ update: TextUpdate) { sink.update(update) }
 
@@ -92,12 +112,12 @@ struct PendingRequest: Sendable {
   static func start(
     _ pending: Result<PendingRequest, any Error>, into sink: any AnswerSink,
     address: QueueAddress? = nil
-  ) -> Task<Void, Never> {
+  ) -> RunningRequest {
     let reserved = Result { () throws -> (PendingRequest, LanguageModelSession.Reservation) in
       let pending = try pending.get()
       return (pending, try pending.object.session.reserve())
     }
-    return RunningRequests.shared.start { isShutDown in
+    let task = RunningRequests.shared.start { isShutDown in
       do {
         let (pending, reservation) = try reserved.get()
         guard !isShutDown else {
@@ -105,7 +125,9 @@ struct PendingRequest: Sendable {
           throw shutDownFailure
         }
         let outcome = await QueueAddress.$current.withValue(address) {
-          await pending.object.session.perform(pending.request, reservation) { sink.update($0) }
+          await pending.object.session.perform(pending.request, reservation, flow: sink.flow) {
+            sink.update($0)
+          }
         }
         await sink.finish(
           outcome.result.mapError { Failure($0, partialText: outcome.partialText) })
@@ -113,6 +135,7 @@ struct PendingRequest: Sendable {
         await sink.finish(.failure(Failure(error)))
       }
     }
+    return RunningRequest(task: task, flow: sink.flow, reservation: try? reserved.get().1)
   }
 }
 
@@ -148,6 +171,7 @@ private func call(
 private struct ResponseSink: AnswerSink {
   let callback: ResponseCallback
   let userInfo: UserInfo
+  let flow = AnswerFlow()
 
   func update(_ update: TextUpdate) {}
 
@@ -162,6 +186,7 @@ private struct ResponseSink: AnswerSink {
 private struct StructuredSink: AnswerSink {
   let callback: StructuredCallback
   let userInfo: UserInfo
+  let flow = AnswerFlow()
 
   func update(_ update: TextUpdate) {}
 
@@ -323,13 +348,20 @@ public func fmTaskCancel(_ task: UnsafeRawPointer?) {
   }
 }
 
+@_cdecl("FMTaskSetPaused")
+public func fmTaskSetPaused(_ task: UnsafeRawPointer?, _ isPaused: Bool) {
+  enter(else: ()) {
+    try HandleTable.shared.object(task, as: TaskObject.self, "task").setPaused(isPaused)
+  }
+}
+
 // MARK: - Streams
 
 /// A stream that starts when it is iterated and is cancelled when its last reference goes.
 final class StreamObject: LiveObject, @unchecked Sendable {
   private enum State {
     case ready(PendingRequest)
-    case started(Task<Void, Never>)
+    case started(RunningRequest)
   }
 
   private let state: Mutex<State>
@@ -354,7 +386,7 @@ final class StreamObject: LiveObject, @unchecked Sendable {
   }
 
   deinit {
-    state.withLock { if case .started(let task) = $0 { task.cancel() } }
+    state.withLock { if case .started(let request) = $0 { request.cancel() } }
   }
 }
 

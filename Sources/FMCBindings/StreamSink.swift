@@ -1,19 +1,31 @@
 import FMCore
+import FMWire
 
 /// Snapshots for a C caller, then an empty one for the end.
 ///
 /// Updates come on the I/O thread, which a callback must not hold up: they are queued, and a worker
-/// thread calls the callback, once for each, for as long as there are any.
+/// thread calls the callback, once for each, for as long as there are any. A callback that is slow
+/// holds up the server.
 final class StreamSink: AnswerSink {
   /// Only used by the one task that delivers.
   private struct Snapshot: @unchecked Sendable {
     let buffer = SnapshotBuffer()
   }
 
+  private struct Updates {
+    var list: [TextUpdate] = []
+    /// What they take up, in bytes.
+    var size = 0
+  }
+
+  /// Bytes of an update beside its text.
+  private static let updateSize = 48
+
+  let flow = AnswerFlow()
   private let callback: ResponseCallback
   private let userInfo: UserInfo
   private let snapshot = Snapshot()
-  private let delivery = Delivery<[TextUpdate]>([])
+  private let delivery = Delivery(Updates())
 
   init(callback: @escaping ResponseCallback, userInfo: UserInfo) {
     self.callback = callback
@@ -21,7 +33,12 @@ final class StreamSink: AnswerSink {
   }
 
   func update(_ update: TextUpdate) {
-    delivery.add({ $0.append(update) }, deliver: { self.deliver() })
+    delivery.add(
+      { updates in
+        updates.list.append(update)
+        updates.size += update.text.utf8.count + Self.updateSize
+        if updates.size > AnswerFlow.highWater { flow.hold(.delivery) }
+      }, deliver: { self.deliver() })
   }
 
   /// Calls the callback for everything that has come.
@@ -31,10 +48,13 @@ final class StreamSink: AnswerSink {
       // Swapped, so that both arrays keep their room.
       updates.removeAll(keepingCapacity: true)
       let news: Void? = delivery.next { pending in
-        swap(&updates, &pending)
+        swap(&updates, &pending.list)
+        pending.size = 0
         return updates.isEmpty ? nil : ()
       }
       guard news != nil else { return }
+      // The next ones come while these are told.
+      flow.release(.delivery)
       for update in updates {
         switch update {
         case .appended(let text): snapshot.buffer.append(text)

@@ -1,18 +1,19 @@
 import FMCore
+import FMWire
+import Synchronization
 
 /// Snapshots of a guided answer for a C caller, then the whole, then nothing for the end.
 ///
 /// Updates come on the I/O thread, which neither parsing nor a callback may hold up: a worker thread
-/// parses the newest text there is and calls the callback. One that is slow gets fewer snapshots.
+/// parses the newest text there is and calls the callback. One that is slow gets fewer snapshots, and
+/// holds up the server where that is not enough.
 final class StructuredStreamSink: AnswerSink {
-  private struct Answer {
-    var text = ""
-    var hasNews = false
-  }
-
+  let flow = AnswerFlow()
   private let callback: StructuredCallback
   private let userInfo: UserInfo
-  private let delivery = Delivery(Answer())
+  private let delivery = Delivery(PendingText())
+  /// What was told so far; only used by the one task that delivers.
+  private let text = Mutex("")
 
   init(callback: @escaping StructuredCallback, userInfo: UserInfo) {
     self.callback = callback
@@ -21,17 +22,19 @@ final class StructuredStreamSink: AnswerSink {
 
   func update(_ update: TextUpdate) {
     delivery.add(
-      {
-        _ = $0.text.apply(update)
-        $0.hasNews = true
+      { pending in
+        pending.add(update)
+        if pending.count > AnswerFlow.highWater { flow.hold(.delivery) }
       }, deliver: { self.deliver() })
   }
 
   private func deliver() {
-    while let text = delivery.next({ answer -> String? in
-      defer { answer.hasNews = false }
-      return answer.hasNews ? answer.text : nil
-    }) {
+    while let update = delivery.next({ $0.take() }) {
+      flow.release(.delivery)
+      let text = self.text.withLock { text in
+        text.apply(update)
+        return text
+      }
       if let content = GeneratedContent(unfinishedJSON: text) { call(.success, content) }
     }
   }

@@ -37,7 +37,7 @@ private func startCount(
           failure.message.withCString { callback(failure.status.rawValue, 0, $0, info.pointer) }
         }
       }
-      return HandleTable.shared.insert(TaskObject(task, answer: AnswerBox()))
+      return HandleTable.shared.insert(TaskObject(RunningRequest(task: task)))
     })
 }
 
@@ -108,7 +108,7 @@ private func startOnQueue(
       queue.put(.end, token: token, status: failure.status, failure.json.utf8)
     }
   }
-  return HandleTable.shared.insert(TaskObject(task, answer: AnswerBox()))
+  return HandleTable.shared.insert(TaskObject(RunningRequest(task: task)))
 }
 
 @_cdecl("FMLanguageModelCountTokensOnQueue")

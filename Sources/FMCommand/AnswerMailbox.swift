@@ -1,5 +1,6 @@
 import CLinux
 import FMCore
+import FMWire
 import Glibc
 import Synchronization
 
@@ -23,6 +24,8 @@ final class AnswerMailbox: Sendable {
     var firstTextAt: ContinuousClock.Instant?
   }
 
+  /// Holds up the server where the text is taken more slowly than it comes.
+  let flow = AnswerFlow()
   private let state = Mutex(State())
   /// An eventfd, readable while there are news.
   let descriptor: Int32
@@ -49,6 +52,7 @@ final class AnswerMailbox: Sendable {
       // What is printed cannot be taken back; the whole text starts on a line of its own.
       case .replaced(let text): state.text += (isFirst ? "" : "\n") + text
       }
+      if state.text.utf8.count > AnswerFlow.highWater { flow.hold(.delivery) }
     }
     wake()
   }
@@ -62,6 +66,7 @@ final class AnswerMailbox: Sendable {
   func take() -> News {
     var count: UInt64 = 0
     _ = read(descriptor, &count, MemoryLayout.size(ofValue: count))
+    defer { flow.release(.delivery) }
     return state.withLock { state in
       if state.text.isEmpty, let end = state.end { return .end(end) }
       defer { state.text = "" }

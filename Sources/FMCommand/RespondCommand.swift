@@ -48,6 +48,9 @@ struct RespondCommand {
       try console.write(answer.response.content?.jsonString ?? answer.response.text)
     }
     try console.endLine()
+    for warning in answer.response.metadata["warnings"]?.jsonValue.arrayValue ?? [] {
+      console.report(warning.stringValue ?? warning.jsonText)
+    }
     if arguments.isVerbose {
       report(answer, seconds, firstText: mailbox.firstTextAt.map { ($0 - start).inSeconds })
     }
@@ -126,7 +129,9 @@ struct RespondCommand {
       do {
         let model = try await model.resolved()
         let session = model.makeSession(instructions: instructions)
-        let outcome = await session.perform(request, try session.reserve()) { mailbox.put($0) }
+        let outcome = await session.perform(
+          request, try session.reserve(), flow: mailbox.flow
+        ) { mailbox.put($0) }
         mailbox.end(
           outcome.result
             .map { AnswerMailbox.Answer(response: $0, model: model.description) }

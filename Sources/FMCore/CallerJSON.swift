@@ -142,7 +142,7 @@ extension ChatConfiguration {
     try members.requireOnly([
       "headers", "timeout", "max_retries", "proxy", "certificate_file", "context_size",
       "supports_images", "supports_guided_generation", "supports_tools", "server", "image",
-      "extra_body",
+      "extra_body", "max_answer_bytes",
     ])
     if let headers = try members.value("headers", "object", \.objectValue) {
       for (name, value) in headers.members {
@@ -168,6 +168,9 @@ extension ChatConfiguration {
       endpoint.retry.maximumRetries = retries
     }
     endpoint.proxy = try members.value("proxy", "URL", \.stringValue)
+    endpoint.maximumAnswerBytes =
+      try members.integer("max_answer_bytes", "number of bytes of at least 1", atLeast: 1)
+      ?? endpoint.maximumAnswerBytes
     endpoint.certificateFile = try members.value("certificate_file", "path", \.stringValue)
     contextSize = try members.integer("context_size", "whole number of at least 1", atLeast: 1)
     supportsImages = try members.value("supports_images", "boolean", \.boolValue)

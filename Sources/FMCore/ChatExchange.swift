@@ -20,7 +20,8 @@ struct ChatExchange {
     let report: RequestReport
     do {
       let subject = RequestSubject(model: configuration.model, images: chat.pictures)
-      let result = try await client.stream(body: chat.body, about: subject) { events in
+      let result = try await client.stream(body: chat.body, about: subject, flow: channel.flow) {
+        events in
         gathered.withLock { answer in
           for event in events { answer.take(event, channel) }
         }

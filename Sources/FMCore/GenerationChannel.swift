@@ -1,10 +1,11 @@
+import FMWire
 import Synchronization
 
 /// Where an executor streams an answer and a session reads it.
 ///
 /// A session takes each event while it is sent. A channel that is iterated instead holds at most
-/// `capacity` events: `send` waits while its reader lags behind, so that a slow one bounds the
-/// memory. Once nobody reads any more, events are dropped.
+/// `capacity` events. Either way `send` waits while its reader lags behind, so that a slow one bounds
+/// the memory. Once nobody reads any more, events are dropped.
 public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
   public typealias Element = any Event
 
@@ -75,20 +76,26 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
 
   private let state: ChannelState
   private let relay: EventRelay?
+  /// How the reader of the answer holds up a sender that must not wait in `deliver`.
+  let flow: AnswerFlow?
 
   public init() {
     state = ChannelState(capacity: 256)
     relay = nil
+    flow = nil
   }
 
   /// A channel whose events go to a session directly.
-  init(_ relay: EventRelay) {
+  init(_ relay: EventRelay, flow: AnswerFlow? = nil) {
     state = ChannelState(capacity: 256)
     self.relay = relay
+    self.flow = flow
   }
 
   public func send(_ event: some Event) async {
-    if let relay { relay.send(event) } else { await state.send(event) }
+    guard let relay else { return await state.send(event) }
+    await flow?.wait()
+    relay.send(event)
   }
 
   /// `send` without waiting, whatever is in the channel: for a sender that must not block.

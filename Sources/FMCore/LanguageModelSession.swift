@@ -190,19 +190,7 @@ extension LanguageModelSession {
   }
 
   /// Starts a request whose answer is read as it grows.
-  func drive(_ request: Request) -> StreamDriver {
-    StreamDriver { onSnapshot in
-      do {
-        let reservation = try self.reserve()
-        let text = Mutex("")
-        return await self.perform(request, reservation) { update in
-          onSnapshot(text.withLock { $0.apply(update) })
-        }.result
-      } catch {
-        return .failure(error)
-      }
-    }
-  }
+  func drive(_ request: Request) -> StreamDriver { StreamDriver(self, request) }
 
   nonisolated(nonsending) func complete(_ request: Request) async throws
     -> CompletedResponse
@@ -241,16 +229,20 @@ package struct CompletedResponse: Sendable {
 package enum TextUpdate: Sendable {
   case appended(String)
   case replaced(String)
+
+  package var text: String {
+    switch self {
+    case .appended(let text), .replaced(let text): text
+    }
+  }
 }
 
 extension String {
-  /// The text with the change made.
-  package mutating func apply(_ update: TextUpdate) -> String {
+  package mutating func apply(_ update: TextUpdate) {
     switch update {
     case .appended(let text): self += text
     case .replaced(let text): self = text
     }
-    return self
   }
 }
 
@@ -274,18 +266,33 @@ extension LanguageModelSession {
     }
   }
 
-  /// The right to run a request, held by one caller at a time. `end`, or letting go of it, gives it
-  /// back.
+  /// The right to run a request, held by one caller at a time. `end`, `cancel`, or letting go of it,
+  /// gives it back. A request that has lost it changes nothing in the session any more.
   package final class Reservation: Sendable {
     private let session: LanguageModelSession
+    /// Changed under the session's lock only.
     private let isHeld = Atomic(true)
 
     fileprivate init(_ session: LanguageModelSession) { self.session = session }
 
     package func end() {
-      guard isHeld.exchange(false, ordering: .relaxed) else { return }
-      session.state.withLock { $0.isResponding = false }
+      session.state.withLock { end(&$0) }
     }
+
+    /// Frees the session of a request that was cancelled, at once and not when its last part has
+    /// ended; unless something of it is to be kept in the transcript: then its end has to be awaited.
+    package func cancel() {
+      session.state.withLock { state in
+        if state.errorHandling != .preserveTranscript { end(&state) }
+      }
+    }
+
+    private func end(_ state: inout State) {
+      if isHeld.exchange(false, ordering: .relaxed) { state.isResponding = false }
+    }
+
+    /// Whether the request may change the session; asked under the session's lock.
+    fileprivate var isValid: Bool { isHeld.load(ordering: .relaxed) }
 
     deinit { end() }
   }
@@ -307,9 +314,10 @@ extension LanguageModelSession {
 
   /// Runs a request. The session is free again when this returns, and only a complete answer is in
   /// the transcript, unless `transcriptErrorHandlingPolicy` asks for more. `onUpdate` is called in
-  /// order, on the thread that the answer comes on, which it must not hold up.
+  /// order, on the thread that the answer comes on, which it must not hold up: one that cannot take
+  /// more holds `flow`.
   package nonisolated(nonsending) func perform(
-    _ request: Request, _ reservation: Reservation,
+    _ request: Request, _ reservation: Reservation, flow: AnswerFlow? = nil,
     onUpdate: (@Sendable (TextUpdate) -> Void)? = nil
   ) async -> Outcome {
     let result: Result<CompletedResponse, any Swift.Error>
@@ -317,16 +325,17 @@ extension LanguageModelSession {
     do {
       try request.prompt.validate()
       try toolFailure.map { throw $0 }
-      let (history, policy) = try historyToSend()
+      let (history, policy) = try historyToSend(reservation)
       var turn = Turn(
-        request, after: history, runner: runner, tools: tools, policy: policy, onUpdate: onUpdate)
+        request, after: history, runner: runner, tools: tools, policy: policy, flow: flow,
+        onUpdate: onUpdate)
       do {
         let completed = try await turn.run()
-        try commit(completed)
+        try commit(completed, reservation)
         result = .success(completed)
       } catch {
         partialText = turn.partialText
-        keepPartial(turn.partialEntries)
+        keepPartial(turn.partialEntries, reservation)
         throw error
       }
     } catch {
@@ -336,8 +345,11 @@ extension LanguageModelSession {
     return Outcome(result: result, partialText: partialText)
   }
 
-  private func historyToSend() throws -> ([Transcript.Entry], ToolPolicy) {
-    let (entries, transform, once, policy) = state.withLock { state in
+  private func historyToSend(
+    _ reservation: Reservation
+  ) throws -> ([Transcript.Entry], ToolPolicy) {
+    let (entries, transform, once, policy) = try state.withLock { state in
+      guard reservation.isValid else { throw CancellationError() }
       defer { state.nextHistory = nil }
       state.wasMutated = false
       return (
@@ -348,8 +360,9 @@ extension LanguageModelSession {
     return (try transform?.transform(entries) ?? entries, policy)
   }
 
-  private func commit(_ completed: CompletedResponse) throws {
+  private func commit(_ completed: CompletedResponse, _ reservation: Reservation) throws {
     try state.withLock { state in
+      guard reservation.isValid else { throw CancellationError() }
       guard !state.wasMutated else { throw Error.transcriptMutationWhileResponding }
       state.transcript.entries += completed.entries
       state.usage += completed.usage
@@ -357,9 +370,10 @@ extension LanguageModelSession {
     }
   }
 
-  private func keepPartial(_ entries: [Transcript.Entry]) {
+  private func keepPartial(_ entries: [Transcript.Entry], _ reservation: Reservation) {
     state.withLock { state in
-      guard state.errorHandling == .preserveTranscript, !state.wasMutated else { return }
+      guard state.errorHandling == .preserveTranscript, !state.wasMutated, reservation.isValid
+      else { return }
       state.transcript.entries += entries
     }
   }

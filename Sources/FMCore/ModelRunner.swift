@@ -1,3 +1,5 @@
+import FMWire
+
 /// A model with its executor, whatever their types.
 struct ModelRunner: Sendable {
   typealias Channel = LanguageModelExecutorGenerationChannel
@@ -22,13 +24,13 @@ struct ModelRunner: Sendable {
 
   /// Runs the request in a task of its own and hands over its events in order, on the thread that
   /// sends them, one at a time; `take` must not block. The task is cancelled and waited for when
-  /// `take` throws or the caller's task is cancelled.
+  /// `take` throws or the caller's task is cancelled, and waits itself while `flow` is held.
   nonisolated(nonsending) func respond(
-    to request: LanguageModelExecutorGenerationRequest,
+    to request: LanguageModelExecutorGenerationRequest, flow: AnswerFlow? = nil,
     take: @escaping @Sendable (any Channel.Event) throws -> Void
   ) async throws {
     let relay = EventRelay(take)
-    let channel = Channel(relay)
+    let channel = Channel(relay, flow: flow)
     let task = Task { [run] in try await run(request, channel) }
     relay.onFailure { task.cancel() }
     let result = await withTaskCancellationHandler {

@@ -1,74 +1,109 @@
+import FMWire
 import Synchronization
 
-/// Runs one streamed request and keeps its newest snapshot for one reader. Letting go of it cancels
-/// the request.
+/// Runs one streamed request and keeps what came of it for one reader, who makes snapshots of it:
+/// a chunk costs the same however long the answer is, and the reader's copies are made on its own
+/// time. Letting go of it cancels the request.
 final class StreamDriver: Sendable {
   private struct Storage {
-    var newest: String?
-    var reader: CheckedContinuation<String?, any Error>?
+    var pending = PendingText()
+    var reader: CheckedContinuation<Void, Never>?
     var end: Result<CompletedResponse, any Error>?
+
+    mutating func takeReader() -> CheckedContinuation<Void, Never>? {
+      defer { reader = nil }
+      return reader
+    }
   }
 
   /// Shared with the task, which must not keep the driver itself alive.
   private final class Mailbox: Sendable {
+    let flow = AnswerFlow()
     let storage = Mutex(Storage())
 
-    func put(_ snapshot: String) {
-      storage.withLock { storage in
-        if let reader = storage.reader {
-          storage.reader = nil
-          reader.resume(returning: snapshot)
-        } else {
-          storage.newest = snapshot
-        }
+    func put(_ update: TextUpdate) {
+      let reader = storage.withLock { storage in
+        storage.pending.add(update)
+        // A reader who lags behind holds up the server, not the memory.
+        if storage.pending.count > AnswerFlow.highWater { flow.hold(.delivery) }
+        return storage.takeReader()
       }
+      reader?.resume()
     }
 
     func finish(_ result: Result<CompletedResponse, any Error>) {
-      storage.withLock { storage in
+      let reader = storage.withLock { storage in
         storage.end = result
-        storage.reader?.resume(with: result.map { _ in nil })
-        storage.reader = nil
+        return storage.takeReader()
       }
+      reader?.resume()
     }
   }
 
   private let mailbox = Mailbox()
   private let task: Task<Void, Never>
+  private let reservation: LanguageModelSession.Reservation?
+  /// What the reader was given.
+  private let text = Mutex("")
 
-  init(
-    _ run:
-      @escaping @Sendable (_ onSnapshot: @escaping @Sendable (String) -> Void) async ->
-      Result<CompletedResponse, any Error>
-  ) {
+  init(_ session: LanguageModelSession, _ request: LanguageModelSession.Request) {
+    let reserved = Result { try session.reserve() }
+    reservation = try? reserved.get()
     task = Task { [mailbox] in
-      mailbox.finish(await run { mailbox.put($0) })
+      do {
+        let outcome = await session.perform(request, try reserved.get(), flow: mailbox.flow) {
+          mailbox.put($0)
+        }
+        mailbox.finish(outcome.result)
+      } catch {
+        mailbox.finish(.failure(error))
+      }
     }
   }
 
-  deinit { task.cancel() }
+  deinit { cancel() }
+
+  /// The session is free when this returns.
+  private func cancel() {
+    task.cancel()
+    reservation?.cancel()
+  }
 
   var completed: CompletedResponse? {
     mailbox.storage.withLock { try? $0.end?.get() }
   }
 
-  /// The newest snapshot not read yet; waits for one. nil at the end.
+  /// The text so far, when there is more of it than the last time; waits for more. nil at the end.
   func next() async throws -> String? {
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        mailbox.storage.withLock { storage in
-          if let snapshot = storage.newest {
-            storage.newest = nil
-            continuation.resume(returning: snapshot)
-          } else if let end = storage.end {
-            continuation.resume(with: end.map { _ in nil })
-          } else {
-            storage.reader = continuation
-          }
+    while true {
+      let (update, end) = mailbox.storage.withLock { ($0.pending.take(), $0.end) }
+      if let update {
+        mailbox.flow.release(.delivery)
+        return text.withLock { text in
+          text.apply(update)
+          return text
         }
       }
+      if let end {
+        _ = try end.get()
+        return nil
+      }
+      await waitForNews()
+    }
+  }
+
+  private func waitForNews() async {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isThere = mailbox.storage.withLock { storage in
+          if !storage.pending.isEmpty || storage.end != nil { return true }
+          storage.reader = continuation
+          return false
+        }
+        if isThere { continuation.resume() }
+      }
     } onCancel: {
-      task.cancel()
+      cancel()
     }
   }
 }

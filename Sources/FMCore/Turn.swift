@@ -12,6 +12,8 @@ struct Turn {
   /// Everything before the prompt, as the model is to see it.
   let history: [Transcript.Entry]
   let onUpdate: (@Sendable (TextUpdate) -> Void)?
+  /// How who gets the updates holds them up.
+  let flow: AnswerFlow?
 
   /// The prompt, and what came after it so far.
   private(set) var entries: [Transcript.Entry] = []
@@ -26,7 +28,7 @@ struct Turn {
 
   init(
     _ request: LanguageModelSession.Request, after history: [Transcript.Entry],
-    runner: ModelRunner, tools: [AnyTool], policy: ToolPolicy,
+    runner: ModelRunner, tools: [AnyTool], policy: ToolPolicy, flow: AnswerFlow? = nil,
     onUpdate: (@Sendable (TextUpdate) -> Void)?
   ) {
     self.request = request
@@ -35,6 +37,7 @@ struct Turn {
     self.tools = tools
     self.policy = policy
     self.onUpdate = onUpdate
+    self.flow = flow
   }
 
   /// What the answer that was broken off has said.
@@ -124,7 +127,7 @@ struct Turn {
     try await runner.respond(
       to: LanguageModelExecutorGenerationRequest(
         transcript: transcript, enabledTools: definitions, schema: schema,
-        generationOptions: options)
+        generationOptions: options), flow: flow
     ) { event in
       gathered.withLock { gathered in
         guard let update = gathered.round.take(event), isShown else { return }

@@ -21,9 +21,10 @@ public struct ChatCompletionsClient: Sendable {
 
   /// The same without a task switch a chunk: `take` gets the events on the I/O thread, batch after
   /// batch, and must not block. Returns what the server said beside them, when the answer is
-  /// complete. After it has returned or thrown, `take` is not called any more.
+  /// complete. After it has returned or thrown, `take` is not called any more. While `flow` is held,
+  /// the answer is not read.
   package func stream(
-    body: [UInt8], about subject: RequestSubject = RequestSubject(),
+    body: [UInt8], about subject: RequestSubject = RequestSubject(), flow: AnswerFlow? = nil,
     take: @escaping @Sendable ([ChatEvent]) -> Void
   ) async throws -> (details: JSONObject, report: RequestReport) {
     let observation = try RequestObservation.begin(
@@ -36,13 +37,13 @@ public struct ChatCompletionsClient: Sendable {
     do {
       let details: JSONObject
       do {
-        details = try await Self.run(sender, observation, take)
+        details = try await Self.run(sender, observation, flow, take)
       } catch let error as WireError {
         guard let other = UsageRequest.body(inPlaceOf: body, after: error, at: endpoint) else {
           throw error
         }
         sender = try ChatSender(endpoint, body: other)
-        details = try await Self.run(sender, observation, take)
+        details = try await Self.run(sender, observation, flow, take)
       }
       observation?.end(nil, retries: sender.report.retries)
       return (details, sender.report)
@@ -53,18 +54,18 @@ public struct ChatCompletionsClient: Sendable {
   }
 
   private static func run(
-    _ sender: ChatSender, _ observation: RequestObservation?,
+    _ sender: ChatSender, _ observation: RequestObservation?, _ flow: AnswerFlow?,
     _ take: @escaping @Sendable ([ChatEvent]) -> Void
   ) async throws -> JSONObject {
     var answer = try await sender.open()
     while true {
       observation?.note(head: answer.response.head)
-      let push = ChatPush(failure: answer.failure) { events in
+      let push = ChatPush(answer) { events in
         observation?.note(events)
         take(events)
       }
       do {
-        try await pour(answer.response, into: push, observation)
+        try await pour(answer.response, into: push, observation, flow)
         return push.details
       } catch let error as WireError {
         guard error.isTransient, !push.hasGiven else { throw sender.final(error) }
@@ -74,11 +75,12 @@ public struct ChatCompletionsClient: Sendable {
   }
 
   private static func pour(
-    _ response: HTTPResponseStream, into push: ChatPush, _ observation: RequestObservation?
+    _ response: HTTPResponseStream, into push: ChatPush, _ observation: RequestObservation?,
+    _ flow: AnswerFlow?
   ) async throws {
     defer { push.close() }
     do {
-      try await response.pour { bytes in
+      try await response.pour(flow: flow) { bytes in
         observation?.note(body: bytes)
         return push.receive(bytes)
       }

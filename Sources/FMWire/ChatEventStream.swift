@@ -31,7 +31,7 @@ public struct ChatEventStream: Sendable, AsyncSequence {
 
     init(answer: ChatSender.Answer, sender: ChatSender) {
       bytes = answer.response.makeAsyncIterator()
-      decoder = ChatStreamDecoder(failure: answer.failure)
+      decoder = answer.makeDecoder()
       self.sender = sender
     }
 
@@ -88,7 +88,7 @@ public struct ChatEventStream: Sendable, AsyncSequence {
         }
         let answer = try await sender.reopen(after: error)
         bytes = answer.response.makeAsyncIterator()
-        decoder = ChatStreamDecoder(failure: answer.failure)
+        decoder = answer.makeDecoder()
       }
     }
   }

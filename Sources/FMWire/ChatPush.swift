@@ -16,8 +16,8 @@ final class ChatPush: Sendable {
   private let take: @Sendable ([ChatEvent]) -> Void
 
   /// `take` gets what one piece of the body said, in order, never twice at once; it must not block.
-  init(failure: ServerFailure, take: @escaping @Sendable ([ChatEvent]) -> Void) {
-    state = Mutex(State(decoder: ChatStreamDecoder(failure: failure)))
+  init(_ answer: ChatSender.Answer, take: @escaping @Sendable ([ChatEvent]) -> Void) {
+    state = Mutex(State(decoder: answer.makeDecoder()))
     self.take = take
   }
 

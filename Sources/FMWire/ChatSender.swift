@@ -6,6 +6,7 @@ struct ChatSender: Sendable {
   let report = RequestReport()
   private let request: HTTPRequest
   private let retry: RetryPolicy
+  private let maximumAnswerBytes: Int
   private let shownURL: String
   private let secrets: Secrets
   private let start = MonotonicTime.now()
@@ -19,6 +20,7 @@ struct ChatSender: Sendable {
         (name: "Accept", value: "text/event-stream"),
       ], body: body)
     retry = endpoint.retry
+    maximumAnswerBytes = endpoint.maximumAnswerBytes
     shownURL = try CurlURL(request.url).shown
     secrets = Secrets(of: endpoint)
   }
@@ -26,6 +28,12 @@ struct ChatSender: Sendable {
   struct Answer {
     var response: HTTPResponseStream
     var failure: ServerFailure
+    /// Bytes of its body, beyond which it is an error.
+    var maximumBytes: Int
+
+    func makeDecoder() -> ChatStreamDecoder {
+      ChatStreamDecoder(failure: failure, maximumBytes: maximumBytes)
+    }
   }
 
   /// A good answer's head. Throws `WireError` with its attempts, or `CancellationError`.
@@ -56,7 +64,7 @@ struct ChatSender: Sendable {
     guard 200..<300 ~= response.head.status else {
       throw failure.error(body: try await Self.errorBody(of: response))
     }
-    return Answer(response: response, failure: failure)
+    return Answer(response: response, failure: failure, maximumBytes: maximumAnswerBytes)
   }
 
   /// Returns when it is time for the next attempt; throws the error where there is to be none.

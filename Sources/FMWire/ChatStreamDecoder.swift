@@ -23,13 +23,19 @@ struct ChatStreamDecoder {
   private var strangeHead: [UInt8]?
 
   private let failure: ServerFailure
+  private let maximumBytes: Int
+  private var receivedBytes = 0
   private var form = Form.unknown
   /// A JSON text or page so far, or what came before its first byte that is no white space.
   private var body: [UInt8] = []
   private var toolCalls = ChatToolCallRouter()
   private var usage: ChatUsage?
 
-  init(failure: ServerFailure) { self.failure = failure }
+  /// `maximumBytes`: of the whole answer; more is an error.
+  init(failure: ServerFailure, maximumBytes: Int = .max) {
+    self.failure = failure
+    self.maximumBytes = maximumBytes
+  }
 
   /// Appends the events that `chunk` completes. When it throws, those before the error are there.
   mutating func feed(_ chunk: [UInt8], into events: inout [ChatEvent]) throws(WireError) {
@@ -40,6 +46,14 @@ struct ChatStreamDecoder {
   }
 
   mutating func feed(
+    _ chunk: UnsafeBufferPointer<UInt8>, into events: inout [ChatEvent]
+  ) throws(WireError) {
+    receivedBytes += chunk.count
+    if receivedBytes > maximumBytes { throw failure.tooLong(maximumBytes) }
+    try read(chunk, into: &events)
+  }
+
+  private mutating func read(
     _ chunk: UnsafeBufferPointer<UInt8>, into events: inout [ChatEvent]
   ) throws(WireError) {
     switch form {
@@ -54,7 +68,10 @@ struct ChatStreamDecoder {
         let start = body
         body = []
         if !Self.beginsLikeEvents(start) { strangeHead = start }
-        try feed(start, into: &events)
+        let result = start.withUnsafeBufferPointer { bytes in
+          Result { () throws(WireError) in try read(bytes, into: &events) }
+        }
+        try result.get()
       }
     case .events(var parser):
       form = .unknown  // so that the parser's buffers are not copied

@@ -13,6 +13,9 @@ public struct Endpoint: Sendable, Hashable {
   /// A proxy's URL, "" for none, nil for what the environment says (which is not asked for this
   /// machine itself and for Unix sockets).
   public var proxy: String?
+  /// Bytes of an answer's body, all events together; a longer one is an `invalidResponse` error. It
+  /// bounds what an answer can make the memory grow by, whatever the server sends.
+  public var maximumAnswerBytes = 256 << 20
 
   public init(
     baseURL: String, unixSocketPath: String? = nil, certificateFile: String? = nil,

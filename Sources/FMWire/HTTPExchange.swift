@@ -30,6 +30,8 @@ final class HTTPExchange: Sendable {
     var isDraining = false
     /// Takes the body in place of the buffer.
     var sink: Sink?
+    /// How the sink's owner holds up the body.
+    var flow: AnswerFlow?
     /// A sink is coming that first gets what is in the buffer.
     var awaitsSink = false
   }
@@ -104,14 +106,16 @@ final class HTTPExchange: Sendable {
   }
 
   /// Hands what is left of the body to `sink`, without a task switch a chunk, and returns when it is
-  /// over or `sink` has had enough. Throws as `nextChunk`.
-  func pour(into sink: @escaping Sink) async throws {
+  /// over or `sink` has had enough. While `flow` is held, the connection is not read. Throws as
+  /// `nextChunk`.
+  func pour(into sink: @escaping Sink, flow: AnswerFlow?) async throws {
     _ = try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let isFree = state.withLock { state in
           guard state.reader == nil else { return false }
           state.reader = continuation
           state.awaitsSink = true
+          state.flow = flow
           return true
         }
         guard isFree else {
@@ -250,23 +254,30 @@ final class HTTPExchange: Sendable {
 
   /// False = the buffer is full: pause, and offer the same bytes again after `resume`.
   func receive(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    let (isAccepted, reader, sink) = state.withLock {
-      state -> (Bool, CheckedContinuation<[UInt8]?, any Error>?, Sink?) in
-      if state.isDraining || state.end != nil { return (true, nil, nil) }
-      if let sink = state.sink { return (true, nil, sink) }
+    let (isAccepted, reader, sink, flow) = state.withLock {
+      state -> (Bool, CheckedContinuation<[UInt8]?, any Error>?, Sink?, AnswerFlow?) in
+      if state.isDraining || state.end != nil { return (true, nil, nil, nil) }
+      if let sink = state.sink { return (true, nil, sink, state.flow) }
       if state.awaitsSink {
         state.buffer.append(contentsOf: bytes)
-        return (true, nil, nil)
+        return (true, nil, nil, nil)
       }
-      if let reader = Self.take(&state.reader) { return (true, reader, nil) }
+      if let reader = Self.take(&state.reader) { return (true, reader, nil, nil) }
       if state.buffer.count >= Self.highWater {
         state.isPaused = true
-        return (false, nil, nil)
+        return (false, nil, nil, nil)
       }
       state.buffer.append(contentsOf: bytes)
-      return (true, nil, nil)
+      return (true, nil, nil, nil)
     }
     if let sink {
+      if let flow, flow.isHeld {
+        let isHeld = flow.stops { [weak self] in
+          guard let self else { return }
+          IOThread.shared.perform { HTTPDriver.shared.resume(self) }
+        }
+        if isHeld { return false }
+      }
       pour(bytes.assumingMemoryBound(to: UInt8.self), into: sink)
       return true
     }

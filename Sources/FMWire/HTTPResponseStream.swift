@@ -14,13 +14,14 @@ public struct HTTPResponseStream: Sendable, AsyncSequence {
   }
 
   /// Hands the body to `sink` on the I/O thread, chunk by chunk as it comes, and returns when it is
-  /// over or `sink` has had enough. In place of iterating: no task is switched to for a chunk.
+  /// over or `sink` has had enough. In place of iterating: no task is switched to for a chunk. While
+  /// `flow` is held, the connection is not read.
   ///
   /// Throws `WireError`, or `CancellationError` when the task was cancelled.
-  func pour(into sink: @escaping HTTPExchange.Sink) async throws {
+  func pour(flow: AnswerFlow? = nil, into sink: @escaping HTTPExchange.Sink) async throws {
     let exchange = owner.handOver()
     do {
-      try await exchange.pour(into: sink)
+      try await exchange.pour(into: sink, flow: flow)
     } catch {
       exchange.cancel()
       throw error

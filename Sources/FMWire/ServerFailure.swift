@@ -71,6 +71,13 @@ struct ServerFailure: Sendable {
       httpStatus: status, body: bodyText(body))
   }
 
+  func tooLong(_ maximumBytes: Int) -> WireError {
+    WireError(
+      kind: .invalidResponse,
+      message: "\(url) sent an answer longer than \(maximumBytes) bytes; ask for a shorter one, or "
+        + "raise max_answer_bytes", url: url, httpStatus: status)
+  }
+
   func endedEarly() -> WireError {
     WireError(
       kind: .endedEarly,

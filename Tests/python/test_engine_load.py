@@ -73,11 +73,7 @@ def test_many_sessions_with_random_cancels(model: fm.SystemLanguageModel, live: 
                 counts["left"] += 1
         except asyncio.TimeoutError:
             counts["cancelled"] += 1
-        # The end of a request that was left is told by the library's thread, a moment later.
-        left = time.monotonic()
-        while session.is_responding:
-            assert time.monotonic() - left < 2, "a request that was left does not end"
-            await asyncio.sleep(0.01)
+        assert not session.is_responding
 
     async def worker(deadline: float) -> None:
         while time.monotonic() < deadline:

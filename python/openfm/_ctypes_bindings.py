@@ -197,6 +197,7 @@ _PROTOTYPES: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "FMEventQueueDrain": (c_size_t, (_ref, c_void_p, c_size_t, POINTER(c_size_t))),
     # Tasks and memory
     "FMTaskCancel": (None, (_ref,)),
+    "FMTaskSetPaused": (None, (_ref, c_bool)),
     "FMRelease": (None, (_ref,)),
     "FMFreeString": (None, (_owned_string,)),
     # Errors and diagnostics

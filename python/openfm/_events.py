@@ -42,6 +42,11 @@ _HEADER_SIZE: Final = _HEADER.size
 # Room for some hundred deltas. A larger single event gets a buffer of its own.
 _CAPACITY: Final = 1 << 16
 
+# A single event of up to so many bytes leaves its buffer for the next ones.
+_LARGEST_KEPT: Final = 1 << 20
+# Characters that may wait for a reader, beyond which its server has to wait too.
+_HIGH_WATER: Final = 1 << 18
+
 # How long a cancelled request may take to end before its session goes on without it, in seconds.
 CANCEL_TIMEOUT: Final = 1.0
 
@@ -61,13 +66,16 @@ class Request:
 
     __slots__ = (
         "__weakref__",
-        "_pending",
+        "_backlog",
+        "_is_paused",
         "_text",
+        "_waiter",
         "_waiters",
         "content",
         "done",
         "error",
         "metadata",
+        "pending",
         "task",
         "tool_calls",
     )
@@ -80,16 +88,36 @@ class Request:
         self.content: str | None = None
         self.metadata: str | None = None
         self._text = ""
-        self._pending: list[str] = []
+        #: The text that came and was not taken yet, in pieces.
+        self.pending: list[str] = []
+        # Characters in `pending`, but for the first piece.
+        self._backlog = 0
+        self._is_paused = False
+        # Mostly one waits; the others are in the list.
+        self._waiter: asyncio.Future[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
 
+    def receive_delta(self, text: str) -> None:
+        """Takes a piece of the answer's text. What is done here is done for every chunk."""
+        pending = self.pending
+        if pending:
+            self._backlog += len(text)
+            if self._backlog > _HIGH_WATER:
+                self._set_paused(True)
+        pending.append(text)
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+        if self._waiters:
+            self._wake()
+
     def receive(self, kind: int, status: int, payload: str) -> None:
-        """Takes one event of the queue."""
-        if kind == _DELTA:
-            self._pending.append(payload)
-        elif kind == _REPLACE:
+        """Takes any other event of the queue."""
+        if kind == _REPLACE:
             self._text = ""
-            self._pending = [payload]
+            self.pending = [payload]
         elif kind == _CONTENT:
             self.content = payload
         elif kind == _METADATA:
@@ -112,23 +140,32 @@ class Request:
                 task.release()
         else:
             return
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        self._wake()
 
-    @property
-    def has_text(self) -> bool:
-        """Whether text came since the last time."""
-        return bool(self._pending)
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        if self._waiter is not None:
+            waiters.append(self._waiter)
+            self._waiter = None
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def take_delta(self) -> str:
         """The text that came since the last time. Costs what it holds, however long the answer."""
-        pending = self._pending
+        pending = self.pending
         delta = pending[0] if len(pending) == 1 else "".join(pending)
         pending.clear()
+        if self._backlog:
+            self._backlog = 0
+            self._set_paused(False)
         return delta
+
+    def _set_paused(self, paused: bool) -> None:
+        task = self.task
+        if paused is not self._is_paused and task is not None:
+            self._is_paused = paused
+            lib.FMTaskSetPaused(task.address, paused)
 
     def take_snapshot(self) -> str:
         """The whole text so far."""
@@ -143,7 +180,10 @@ class Request:
     def next_event(self) -> asyncio.Future[None]:
         """Done when another event came."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        if self._waiter is None or self._waiter.done():
+            self._waiter = waiter
+        else:
+            self._waiters.append(waiter)
         return waiter
 
     async def wait(self) -> None:
@@ -165,8 +205,7 @@ class Request:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
         while not self.done and (left := deadline - loop.time()) > 0:
-            waiter: asyncio.Future[None] = loop.create_future()
-            self._waiters.append(waiter)
+            waiter = self.next_event()
             # Not wait_for, which would cancel the future and so say nothing about the time.
             await asyncio.wait((waiter,), timeout=left)
 
@@ -223,7 +262,6 @@ class EventQueue:
         "_descriptor",
         "_generation",
         "_handle",
-        "_needed",
         "_requests",
     )
 
@@ -233,7 +271,6 @@ class EventQueue:
         self._handle = Handle(lib.FMEventQueueCreate())
         self._descriptor = lib.FMEventQueueGetFileDescriptor(self._handle.address)
         self._buffer = _Buffer(_CAPACITY)
-        self._needed = ctypes.c_size_t()
 
     @classmethod
     def of_running_loop(cls) -> EventQueue:
@@ -286,11 +323,13 @@ class EventQueue:
     def _drain(self) -> None:
         """Moves what is in the queue, a buffer at a time; the loop calls again if more is left."""
         buffer = self._buffer
-        needed = self._needed
-        count = buffer.fill(self._handle, needed)
-        if needed.value:
-            buffer = _Buffer(needed.value)
-            count = buffer.fill(self._handle, needed)
+        count = buffer.fill(self._handle)
+        if count == 0 and (needed := buffer.needed.value):
+            # Larger than the buffer.
+            buffer = _Buffer(needed)
+            if needed <= _LARGEST_KEPT:
+                self._buffer = buffer
+            count = buffer.fill(self._handle)
         # Asked now, not before: the ends that the exit brings about come after it is told.
         if is_exiting():
             asyncio.get_running_loop().remove_reader(self._descriptor)
@@ -303,14 +342,19 @@ class EventQueue:
         while offset < count:
             size, kind, token, status, length = unpack(view, offset)
             start = offset + _HEADER_SIZE
-            request = requests.get(token)
-            if request is not None:
-                if kind == _END:
-                    del requests[token]
-                    if after_request is not None:
-                        _call_after_request()
-                request.receive(kind, status, str(view[start : start + length], "utf-8", "replace"))
             offset += size
+            request = requests.get(token)
+            if request is None:
+                continue
+            text = str(view[start : start + length], "utf-8", "replace")
+            if kind == _DELTA:
+                request.receive_delta(text)
+                continue
+            if kind == _END:
+                del requests[token]
+                if after_request is not None:
+                    _call_after_request()
+            request.receive(kind, status, text)
 
     def __del__(self) -> None:
         # The loop was closed. Nobody will read what still comes.
@@ -331,18 +375,19 @@ def _call_after_request() -> None:
 class _Buffer:
     """Memory for events, aligned as their headers want it."""
 
-    __slots__ = ("_address", "_memory", "_size", "view")
+    __slots__ = ("_address", "_memory", "_reference", "_size", "needed", "view")
 
     def __init__(self, size: int) -> None:
         self._memory = array("Q", bytes((size + 7) // 8 * 8))
         self._address = self._memory.buffer_info()[0]
         self.view = memoryview(self._memory).cast("B")
         self._size = self.view.nbytes
+        #: Bytes of the first event, where it did not fit.
+        self.needed = ctypes.c_size_t()
+        self._reference = ctypes.byref(self.needed)
 
-    def fill(self, queue: Handle, needed: ctypes.c_size_t) -> int:
-        count: int = lib.FMEventQueueDrain(
-            queue.address, self._address, self._size, ctypes.byref(needed)
-        )
+    def fill(self, queue: Handle, _drain: Any = lib.FMEventQueueDrain) -> int:
+        count: int = _drain(queue.address, self._address, self._size, self._reference)
         return count
 
 

@@ -299,7 +299,9 @@ class ChatCompletionsLanguageModel(LanguageModel):
     to trust, in PEM, in place of the system's. ``context_size``, ``supports_images``,
     ``supports_tools`` and ``server`` (whose rules apply: "llama.cpp", "ollama", "vllm", "lmstudio",
     "mlx", "openai" or "generic") are asked of the server where they are not given and matter.
-    ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request.
+    ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request. An
+    answer of more than ``max_answer_bytes``, as it is sent (256 MiB where it is None), is an
+    InvalidResponseError.
     Making one connects to nothing. Raises InvalidURLError for a ``base_url`` that is none.
     """
 
@@ -321,6 +323,7 @@ class ChatCompletionsLanguageModel(LanguageModel):
         server: str | None = None,
         image_policy: ImagePolicy | None = None,
         extra_body: Mapping[str, Any] | None = None,
+        max_answer_bytes: int | None = None,
     ) -> None:
         offer_certificates()
         options: dict[str, Any] = {
@@ -338,6 +341,7 @@ class ChatCompletionsLanguageModel(LanguageModel):
             "server": _checked("server", server, str),
             "image": _checked_policy(image_policy),
             "extra_body": _checked_body(extra_body),
+            "max_answer_bytes": _checked("max_answer_bytes", max_answer_bytes, int),
         }
         options = {name: value for name, value in options.items() if value is not None}
         self._make(base_url, model, api_key, options)

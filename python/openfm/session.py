@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import warnings
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -366,6 +367,7 @@ class LanguageModelSession:
         async with self._turns.hold():
             request = await self._start(components, schema_text, options_text, stream=False)
             await request.finish()
+        _warn(request)
         return request
 
     @overload
@@ -580,7 +582,7 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
             if request is None:
                 request = await self._start()
             while True:
-                if request.has_text:
+                if request.pending:
                     if self._guide is not None:
                         part = self._guide.read_partial(request.take_snapshot())
                         if part is not None:
@@ -595,6 +597,7 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
                 else:
                     await request.next_event()
             request.raise_error()
+            _warn(request)
         except GeneratorExit:
             # Thrown away in the middle of a step, which may not wait any more.
             self._drop()
@@ -687,6 +690,18 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
     def __del__(self) -> None:
         if getattr(self, "_turn", None) is not None:
             self._drop()
+
+
+def _warn(request: Request) -> None:
+    """Passes on what looks wrong about a complete answer, in the words of the library."""
+    metadata = request.metadata
+    if metadata is None or '"warnings":[]' in metadata:
+        return
+    from .usage import ResponseWarning
+
+    for text in json.loads(metadata).get("warnings", ()):
+        # Not at a line of this package: there is none of the caller's in a task's frames.
+        warnings.warn(text, ResponseWarning, stacklevel=1)
 
 
 def _guide(
