@@ -590,7 +590,9 @@ char *_Nullable FMLanguageModelSessionCopyAttachmentJSON(
  *       "orientation", "byte_count", "mime_type", "action"}],
  *     "attempts": [{"seconds" (to the answer's head, or the failure), "http_status", "error" (the
  *       kind of failure; null = answered), "message", "delay" (s before the next attempt)}],
- *     "rate_limits": {header name in lower case: value}}
+ *     "rate_limits": {header name in lower case: value},
+ *     "warnings": [what looks wrong though the answer is complete: that the server seems to have
+ *       read only a part of the prompt]}
  *   USAGE = {"input": {"total", "cached"}, "output": {"total", "reasoning"}}
  * Free with FMFreeString.
  */

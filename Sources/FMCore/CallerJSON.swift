@@ -240,6 +240,7 @@ extension CompletedResponse {
       ],
       "attempts": metadata["attempts"]?.jsonValue ?? [],
       "rate_limits": metadata["rateLimits"]?.jsonValue ?? [:],
+      "warnings": metadata["warnings"]?.jsonValue ?? [],
     ]
   }
 }

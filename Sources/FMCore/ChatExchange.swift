@@ -153,6 +153,13 @@ struct ChatExchange {
         .object(JSONObject(report.rateLimits.map { ($0.name, .string($0.value)) }))),
     ]
     if let reason = answer.finishReason { metadata["finishReason"] = reason }
+    if let readTokens = answer.usage?.promptTokens,
+      let shortfall = PromptShortfall(
+        of: request, readTokens: readTokens, textBytes: sent.textByteCount)
+    {
+      let warning = shortfall.warning(from: configuration.endpoint.baseURL)
+      metadata["warnings"] = GeneratedContent(.array([.string(warning)]))
+    }
     if !answer.details.members.isEmpty {
       metadata["server"] = GeneratedContent(.object(answer.details))
     }

@@ -6,7 +6,8 @@ public struct Response<Content: Generable> {
   public let transcriptEntries: ArraySlice<Transcript.Entry>
   public let usage: Usage
   /// What else is known: `finishReason` ("stop", "length"...), `images` (how pictures were sent),
-  /// `server` (`id`, `model`, `timings`... as the server gave them). Depends on the model.
+  /// `server` (`id`, `model`, `timings`... as the server gave them), `warnings` (what looks wrong though
+  /// the answer is complete). Depends on the model.
   public let metadata: [String: GeneratedContent]
   public let timing: ResponseTiming
 

@@ -92,7 +92,7 @@ struct RoundAssembler {
     var response = Transcript.Response(
       segments: [segment ?? text] + attachments.map(Transcript.Segment.attachment))
     // How the request was sent is known of the response, and no part of what was said.
-    response.metadata = metadata.filter { $0.key != "images" && $0.key != "server" }
+    response.metadata = metadata.filter { !["images", "server", "warnings"].contains($0.key) }
     return response
   }
 }

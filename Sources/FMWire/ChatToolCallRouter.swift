@@ -53,7 +53,7 @@ struct ChatToolCallRouter {
     guard let begun = index == nil ? current : latest(index) else { return nil }
     // A name, where the call has one and its arguments are complete, begins another.
     if name != nil, !calls[begun].name.isEmpty, !calls[begun].arguments.isEmpty,
-      (try? JSONValue(parsing: calls[begun].arguments)) != nil
+      Self.isComplete(calls[begun].arguments)
     {
       return nil
     }
@@ -70,6 +70,16 @@ struct ChatToolCallRouter {
     calls.append(
       Call(id: id ?? "call_\(calls.count + 1)", isMadeUp: id == nil, index: index))
     return calls.count - 1
+  }
+
+  /// Whether the text is JSON as it stands. Servers that repeat the name with every piece ask this for
+  /// every piece: an object is only read where it ends like one.
+  private static func isComplete(_ arguments: String) -> Bool {
+    func isBlank(_ byte: UInt8) -> Bool { byte == 32 || 9...13 ~= byte }
+    let first = arguments.utf8.first { !isBlank($0) }
+    let last = arguments.utf8.last { !isBlank($0) }
+    if first == UInt8(ascii: "{") && last != UInt8(ascii: "}") { return false }
+    return (try? JSONValue(parsing: arguments)) != nil
   }
 
   /// Arguments come as JSON text, or as the object itself.

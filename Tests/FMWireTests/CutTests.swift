@@ -64,10 +64,19 @@ extension NetworkTests {
       }
     }
 
+    /// Those of the server's table of findings, but for those that rest.
+    private func findings() async throws -> [String] {
+      let (_, body) = try await HTTPClient.shared.send(
+        HTTPRequest(method: "GET", url: server.baseURL + "/_findings"))
+      let all = try #require(JSONValue(parsing: body).arrayValue).compactMap(\.stringValue)
+      try #require(all.count > 30)
+      return all.filter { !$0.hasPrefix("hang") && !Self.scenarios.contains($0) }
+    }
+
     @Test func answersCutAnywhereEndWell() async throws {
       let isSoak = ProcessInfo.processInfo.environment["OPENFM_SOAK"] == "1"
       var random = SeededGenerator(state: 20_260)
-      for scenario in Self.scenarios {
+      for scenario in Self.scenarios + (try await findings()) {
         let whole = try await run(scenario)
         let log = try await server.log()
         let length = try #require(

@@ -53,6 +53,7 @@ EXPORTED = {
     "OutputUsage",
     "Response",
     "ResponseMetadata",
+    "ResponseWarning",
     "SentImage",
     # The wire
     "RequestRecord",

@@ -43,7 +43,8 @@ A request with the header X-Refuse-Body is turned away while its body is still b
 answers and reads on, "413-close" answers and hangs up, "reset" hangs up.
 
 Control, all JSON: POST /_script, POST /_config {"props"|"models"|"health": {"status", "body"},
-"api_key": str}, GET /_log[?finished=N&timeout=S&full=1], DELETE /_log (clears log, queue, config).
+"api_key": str}, GET /_log[?finished=N&timeout=S&full=1], DELETE /_log (clears log, queue, config),
+GET /_findings (all scenarios of FINDINGS).
 
 A log entry: id, connection, method, path, scenario, headers (lower case), body (parsed JSON or
 null; pictures shortened unless full=1, which the last 8 requests have), body_bytes, images,
@@ -642,6 +643,123 @@ def tools(body: Any, options: Options) -> Scenario:
     return sse([*steps, {"text": "data: [DONE]\n\n"}])
 
 
+# Pieces of `delta.tool_calls` that mean weather(city="Paris") and time(zone="CET"), each list one
+# delta: what servers make of the documented form.
+TOOL_DELTAS: dict[str, list[list[dict[str, Any]]]] = {
+    "no-index": [
+        [{"id": "a", "function": {"name": "weather", "arguments": ""}}],
+        [{"function": {"arguments": '{"city":"Paris"}'}}],
+        [{"id": "b", "function": {"name": "time", "arguments": '{"zone":'}}],
+        [{"function": {"arguments": '"CET"}'}}],
+    ],
+    "no-id": [
+        [{"index": 0, "function": {"name": "weather", "arguments": '{"city":'}}],
+        [{"index": 0, "function": {"arguments": '"Paris"}'}}],
+        [{"index": 1, "function": {"name": "time", "arguments": '{"zone":"CET"}'}}],
+    ],
+    "index-0-twice": [
+        [{"index": 0, "id": "a", "function": {"name": "weather", "arguments": '{"city":"Paris"}'}}],
+        [{"index": 0, "id": "b", "function": {"name": "time", "arguments": '{"zone":"CET"}'}}],
+    ],
+    "first-index-1": [
+        [{"index": 1, "id": "a", "function": {"name": "weather", "arguments": '{"city":'}}],
+        [{"index": 1, "function": {"arguments": '"Paris"}'}}],
+        [{"index": 2, "id": "b", "function": {"name": "time", "arguments": '{"zone":"CET"}'}}],
+    ],
+    "id-once": [
+        [{"index": 0, "id": "a", "function": {"name": "weather", "arguments": ""}}],
+        [{"index": 0, "id": "", "function": {"name": "", "arguments": '{"city":"Paris"}'}}],
+        [{"index": 1, "id": "b", "function": {"name": "time", "arguments": ""}}],
+        [{"index": 1, "id": "", "function": {"name": "", "arguments": '{"zone":"CET"}'}}],
+    ],
+    "name-last": [
+        [{"index": 0, "id": "a", "function": {"arguments": '{"city":"Paris"}'}}],
+        [{"index": 0, "function": {"name": "weather"}}],
+        [{"index": 1, "id": "b", "function": {"arguments": '{"zone":"CET"}'}}],
+        [{"index": 1, "id": "b", "function": {"name": "time", "arguments": ""}}],
+    ],
+    "objects": [
+        [
+            {"id": "a", "function": {"name": "weather", "arguments": {"city": "Paris"}}},
+            {"id": "b", "function": {"name": "time", "arguments": {"zone": "CET"}}},
+        ],
+    ],
+    "broken": [[{"id": "a", "function": {"name": "weather", "arguments": '{"city": "Par'}}]],
+}
+
+
+def tool_deltas(body: Any, options: Options) -> Scenario:
+    """Calls in one of TOOL_DELTAS' shapes (`case`); when they were answered, their outputs."""
+    given = [part.get("text", "") for m in messages_of(body) if m.get("role") == "tool"
+             for part in content_parts(m)]  # fmt: skip
+    if given:
+        return answer("\n".join(given), body, options)
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": None}]
+    deltas += [{"tool_calls": pieces} for pieces in TOOL_DELTAS[options.get("case", "no-index")]]
+    events = [chunk(delta) for delta in deltas] + [chunk({}, finish="tool_calls")]
+    return sse([{"event": event} for event in events] + [{"text": "data: [DONE]\n\n"}])
+
+
+def blank_events(body: Any, options: Options) -> Scenario:
+    """Events without data, and blank lines after comments, between the chunks."""
+    noise = [": ping\n\n", "data:\n\n", "data: \n\n", "event: ping\n\n", "\n\n\n", "id: 7\n\n"]
+    steps = stream_steps([("content", word) for word in words(6)], body, options)
+    return sse([s for i, step in enumerate(steps) for s in ({"text": noise[i % 6]}, step)])
+
+
+def cut_prompt(body: Any, options: Options) -> Scenario:
+    """Reads at most `context` (default 2048) tokens of a prompt and drops the rest in silence."""
+    read = min(count_tokens(body), int(options.get("context", "2048")))
+    return text(body, {**options, "prompt_tokens": str(read)})
+
+
+def only_json_schema(body: Any, options: Options) -> Scenario:
+    """Takes `json_schema` with a schema and `text` as a response_format, as LM Studio does."""
+    wanted = (body or {}).get("response_format")
+    if wanted is not None and wanted.get("type") != "text":
+        if wanted.get("type") != "json_schema" or not wanted["json_schema"].get("schema"):
+            message = "'response_format.type' must be 'json_schema' or 'text'"
+            return error(body, {"status": "400", "shape": "string", "message": message})
+    return echo(body, options)
+
+
+def asked_schema(body: Any) -> Any:
+    return (((body or {}).get("response_format") or {}).get("json_schema") or {}).get("schema")
+
+
+def weak_grammar(body: Any, options: Options) -> Scenario:
+    """Refuses schemas that llama.cpp's grammar cannot hold: a pattern that is nested or without ^
+    and $, a nested maxLength of 2000 or more."""
+
+    def refusal(schema: Any, depth: int) -> str | None:
+        if isinstance(schema, list):
+            return next(filter(None, (refusal(item, depth) for item in schema)), None)
+        if not isinstance(schema, dict):
+            return None
+        pattern = schema.get("pattern")
+        if isinstance(pattern, str):
+            if depth > 1:
+                return "failed to parse grammar"
+            if not (pattern.startswith("^") and pattern.endswith("$")):
+                return "Pattern must start with '^' and end with '$'"
+        if depth > 1 and schema.get("maxLength", 0) >= 2000:
+            return "number of repetitions exceeds sane defaults"
+        inside = [*schema.get("properties", {}).values(), schema.get("items")]
+        return next(filter(None, (refusal(item, depth + 1) for item in inside)), None)
+
+    message = refusal(asked_schema(body), 0)
+    if message:
+        return error(body, {"status": "400", "shape": "llamacpp", "message": message})
+    return echo(body, options)
+
+
+def no_references(body: Any, options: Options) -> Scenario:
+    """Never answers a schema that holds a reference."""
+    if '"$ref"' in json.dumps(asked_schema(body)):
+        return {"before": [{"hang": 30}], "steps": []}
+    return echo(body, options)
+
+
 def content_parts_stream(body: Any, options: Options) -> Scenario:
     """Deltas whose content is a list of parts."""
     events = [
@@ -827,6 +945,12 @@ def status_of(status: int, message: str, **more: str) -> Callable[[Any, Options]
 
 SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
     "tools": tools,
+    "tool-deltas": tool_deltas,
+    "blank-events": blank_events,
+    "cut-prompt": cut_prompt,
+    "only-json-schema": only_json_schema,
+    "weak-grammar": weak_grammar,
+    "no-references": no_references,
     "echo": echo,
     "echo-json": echo_json,
     "text": text,
@@ -876,6 +1000,52 @@ SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
         shape="llamacpp",
     ),
 }
+
+
+# What users of such servers ran into, each with the scenarios that play it.
+FINDINGS: dict[str, list[str]] = {
+    "comments anywhere": ["fast-stream?chunks=6&comments=1&split=5"],
+    "a blank line after a comment": ["blank-events"],
+    "a comment wrapped as data": ["comment-as-data"],
+    "no final blank line and no [DONE]": [
+        f"fast-stream?chunks=3&done=0&final_blank=0&final_eol=0&usage=absent&split=1&eol={eol}"
+        for eol in EOL
+    ],
+    "an end without a finish reason": ["eof", "broken-off", "broken-off?how=reset"],
+    "errors in a stream": [
+        f"midstream-error?hang=0&spelling={spelling}"
+        for spelling in ("field", "event", "object", "string")
+    ],
+    "a server that hangs after its error": [
+        "midstream-error?spelling=object",
+        "midstream-error?spelling=plain&message=Number+of+choices+exceeds+the+limit",
+    ],
+    "a stream that stalls": ["hang-midstream"],
+    "status 200 with an error": ["ok-with-error", "ok-with-error?shape=string"],
+    "overflow with silence": ["empty?prompt_tokens=4096"],
+    "overflow in words": [f"overflow?which={which}" for which in OVERFLOWS],
+    "a prompt that is cut in silence": ["cut-prompt"],
+    "shapes of errors": [
+        f"error?status=400&shape={shape}&message=it+broke"
+        for shape in ("string", "vllm", "nest", "html")
+    ],
+    "shapes of tool calls": [
+        f"tool-deltas?case={case}" for case in TOOL_DELTAS if case not in ("objects", "broken")
+    ],
+    "arguments as an object": ["tool-deltas?case=objects"],
+    "arguments that are broken": ["tool-deltas?case=broken"],
+    "reasoning by two names": ["reasoning?field=reasoning", "reasoning?field=reasoning_content"],
+    "one response_format": ["only-json-schema"],
+    "a grammar that fails open": ["text?text=%7B%22name%22%3A+7%7D"],
+    "a grammar that cannot hold all": ["weak-grammar"],
+    "references that hang": ["no-references"],
+    "usage in the last chunk only": ["fast-stream?chunks=2"],
+    "usage that is null or absent": [
+        "fast-stream?chunks=2&usage=null", "fast-stream?chunks=2&usage=absent",
+    ],
+    "stream_options refused": ["no-stream-options"],
+    "too many requests": ["rate-limit?retry_after=0.05", "rate-limit?retry_after=date1"],
+}  # fmt: skip
 
 
 def parse_scenario(text: str) -> tuple[str, Options]:
@@ -1228,6 +1398,8 @@ class Handler(BaseHTTPRequestHandler):
                 float(query.get("timeout", ["5"])[0]),
                 bool(query.get("full")),
             )
+        elif self.command == "GET" and path == "/_findings":
+            value = [scenario for scenarios in FINDINGS.values() for scenario in scenarios]
         elif self.command == "DELETE" and path == "/_log":
             self.state.clear()
         else:

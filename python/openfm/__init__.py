@@ -181,6 +181,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "OutputUsage",
         "Response",
         "ResponseMetadata",
+        "ResponseWarning",
         "SentImage",
         "Usage",
     ),

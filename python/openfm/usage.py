@@ -12,6 +12,7 @@ __all__ = [
     "OutputUsage",
     "Response",
     "ResponseMetadata",
+    "ResponseWarning",
     "SentImage",
     "Usage",
 ]
@@ -72,6 +73,10 @@ class Attempt:
     delay: float | None
 
 
+class ResponseWarning(UserWarning):
+    """An answer is complete, but something about it looks wrong."""
+
+
 @dataclass(frozen=True)
 class ResponseMetadata:
     """What is known about a response beside its content."""
@@ -90,6 +95,9 @@ class ResponseMetadata:
     attempts: tuple[Attempt, ...] = ()
     #: The headers in which the server told how much may still be asked for, names in lower case.
     rate_limits: Mapping[str, str] = field(default_factory=dict)
+    #: What looks wrong though the answer is complete: that the server seems to have read only a
+    #: part of the prompt. Each is also given to Python's ``warnings``, as a ``ResponseWarning``.
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,7 @@ def metadata_from(members: Mapping[str, Any]) -> ResponseMetadata:
         server=members["server"],
         attempts=attempts_from(members),
         rate_limits=members["rate_limits"],
+        warnings=tuple(members["warnings"]),
     )
 
 
