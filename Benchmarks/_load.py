@@ -85,6 +85,26 @@ class LoadServer:
         self._process.wait(10)
 
 
+class KeepAwake:
+    """keep_awake.c for the length of the block: no processor goes idle meanwhile."""
+
+    def __init__(self, programs: Programs) -> None:
+        self._program = programs.compile("keep_awake", "-pthread")
+
+    def __enter__(self) -> None:
+        self._process = subprocess.Popen([self._program], stdin=subprocess.PIPE)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(10)
+
+
 class RawPath:
     """raw_path.c: the least that it takes from a socket to a coroutine, without HTTP and JSON."""
 

@@ -1,8 +1,8 @@
 """The cost of a streamed chunk in Swift, in processor time of the whole process.
 
-A reader that keeps every snapshot until the next one, while the server sends as fast as it is read:
-snapshots are copies, of which a reader who lags behind gets fewer. Bound: a stream of 100,000 chunks
-at most twice a chunk of one of 1,000.
+A reader that keeps every snapshot until the next one, while the server sends as fast as it is
+read: snapshots are copies, of which a reader who lags behind gets fewer. Bound: a stream of 100,000
+chunks at most twice a chunk of one of 1,000.
 """
 
 from __future__ import annotations
