@@ -1,3 +1,4 @@
+import FMWire
 import Synchronization
 
 /// What waits to be told to a C caller, and whether a worker thread is telling it.
@@ -24,7 +25,7 @@ final class Delivery<Pending: Sendable>: Sendable {
       defer { state.isDelivering = true }
       return !state.isDelivering
     }
-    if starts { Task { deliver() } }
+    if starts { IOThread.shared.afterThisTurn { Task { deliver() } } }
   }
 
   /// What `take` takes; nil, where it finds nothing, ends the telling and wakes who waits for that.

@@ -71,7 +71,7 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
     }
     // Not under the lock, for which the reader that this wakes would have to wait. It may have come by
     // itself in between: then it finds nothing.
-    if isFirst { eventfd_write(descriptor, 1) }
+    if isFirst { IOThread.shared.afterThisTurn { [self] in _ = eventfd_write(descriptor, 1) } }
   }
 
   /// Moves whole events into the buffer. `needed` is the size of the first when it does not fit.

@@ -28,7 +28,7 @@ final class StreamDriver: Sendable {
         if storage.pending.count > AnswerFlow.highWater { flow.hold(.delivery) }
         return storage.takeReader()
       }
-      reader?.resume()
+      if let reader { IOThread.shared.afterThisTurn { reader.resume() } }
     }
 
     func finish(_ result: Result<CompletedResponse, any Error>) {

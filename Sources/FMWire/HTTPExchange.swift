@@ -258,11 +258,10 @@ final class HTTPExchange: Sendable {
       state -> (Bool, CheckedContinuation<[UInt8]?, any Error>?, Sink?, AnswerFlow?) in
       if state.isDraining || state.end != nil { return (true, nil, nil, nil) }
       if let sink = state.sink { return (true, nil, sink, state.flow) }
-      if state.awaitsSink {
-        state.buffer.append(contentsOf: bytes)
-        return (true, nil, nil, nil)
+      // One whose sink is coming waits for the end.
+      if !state.awaitsSink, let reader = Self.take(&state.reader) {
+        return (true, reader, nil, nil)
       }
-      if let reader = Self.take(&state.reader) { return (true, reader, nil, nil) }
       if state.buffer.count >= Self.highWater {
         state.isPaused = true
         return (false, nil, nil, nil)

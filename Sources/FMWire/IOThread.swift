@@ -30,10 +30,21 @@ public final class IOThread: Sendable {
     }
     let loop = state.withLock { state -> EventLoop? in
       state.work.append(work)
-      // The first in the queue wakes the thread, which then takes all.
-      return state.work.count == 1 ? state.loop : nil
+      // The first in the queue wakes the thread, which then takes all. The thread itself looks into
+      // the queue before it waits.
+      guard state.work.count == 1, pthread_equal(state.thread, pthread_self()) == 0 else {
+        return nil
+      }
+      return state.loop
     }
     loop?.wake()
+  }
+
+  /// Runs `work` when the thread has done what it is at; at once where the caller is on another. For
+  /// who wakes others: what comes in one read from the network then wakes them once, and they find it
+  /// all.
+  package func afterThisTurn(_ work: @escaping @Sendable () -> Void) {
+    if isCurrent { perform(work) } else { work() }
   }
 
   /// Starts the thread unless it runs. Throws `.connect` when the system has no thread or no
@@ -103,8 +114,11 @@ public final class IOThread: Sendable {
         defer { state.work.removeAll() }
         return state.work
       }
-      for piece in work { piece() }
-      loop.turn()
+      if work.isEmpty {
+        loop.turn()
+      } else {
+        for piece in work { piece() }
+      }
     }
   }
 }
