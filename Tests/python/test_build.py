@@ -424,9 +424,24 @@ def test_bad_settings_are_one_sentence(source: Path, backend_python: Path) -> No
     assert "auditwheel>=" in sentence(done)
 
 
-@pytest.mark.skipif(Path("/opt/swift/usr/bin/swift").exists(), reason="Swift is in its usual place")
 def test_missing_swift_is_one_sentence(source: Path, tmp_path: Path) -> None:
-    done = hook(source, "None", PATH=only(tmp_path / "bin", "cc", "bash"))
+    """Where it is in its usual place, with an empty folder over that."""
+    path = only(tmp_path / "bin", "cc", "bash")
+    if not Path("/opt/swift/usr/bin/swift").exists():
+        assert "install Swift 6.3" in sentence(hook(source, "None", PATH=path))
+        return
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("Swift is in its usual place, and there is no mount namespace to hide it")
+    code = "import build_backend; build_backend.build_wheel('/nonexistent')"
+    script = 'mount -t tmpfs none /opt/swift && export PATH="$0" && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, path, sys.executable, "-c", code],
+        cwd=source,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert "install Swift 6.3" in sentence(done)
 
 
