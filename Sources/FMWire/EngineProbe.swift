@@ -1,25 +1,27 @@
 import Glibc
 import Synchronization
 
-/// Asks a `llama-server` for its version, to tell it from a program that cannot run here (a missing
-/// library, another machine's) before anyone waits for it.
+/// Asks a program what it is, to tell it from one that cannot run here (a missing library, another
+/// machine's) before anyone waits for it.
 enum EngineProbe {
   private static let results = Mutex<[String: Bool]>([:])
 
   /// Whether `path --version` succeeds within that time; asked once a path and process.
   static func works(_ path: String, seconds: Double = 5) -> Bool {
     if let known = results.withLock({ $0[path] }) { return known }
-    let works = run(path, seconds: seconds)
+    let works = output(of: [path, "--version"], seconds: seconds)?.contains("version") == true
     results.withLock { $0[path] = works }
     return works
   }
 
-  private static func run(_ path: String, seconds: Double) -> Bool {
+  /// What a command writes, at most some 64 KiB of it; nil when it does not succeed within that time.
+  /// Its first word is the program's path.
+  static func output(of command: [String], seconds: Double) -> String? {
     let environment = CStringArray(environmentWithout: ["OPENFM_API_KEY"], adding: [])
     guard
       let child = try? EngineChild(
-        path: path, arguments: [path, "--version"], environment: environment)
-    else { return false }
+        path: command[0], arguments: command, environment: environment)
+    else { return nil }
     let deadline = ContinuousClock.now.advanced(by: .seconds(seconds))
     var output: [UInt8] = []
     var isOpen = true
@@ -36,7 +38,7 @@ enum EngineProbe {
       }
     }
     _ = child.readOutput { if output.count < 64 << 10 { output += $0 } }
-    guard child.reap() == .code(0) else { return false }
-    return String(decoding: output, as: UTF8.self).contains("version")
+    guard child.reap() == .code(0) else { return nil }
+    return String(decoding: output, as: UTF8.self)
   }
 }

@@ -56,6 +56,46 @@ import Testing
     }
   }
 
+  @Test func asksThePythonsForAnEngine() async throws {
+    try await withHome { home, plain in
+      // What a Python says depends on the launcher it is given; these say what is in it.
+      func python(_ folder: String, _ program: String) throws {
+        try EngineTestSupport.write(
+          Array("#!/bin/sh\n\(program)\n".utf8), to: "\(home)/\(folder)/python3",
+          executable: true)
+      }
+      func launcher(_ name: String, _ text: String) throws -> String {
+        try EngineTestSupport.write(Array(text.utf8), to: "\(home)/\(name)")
+        return "\(home)/\(name)"
+      }
+      let shows = #"[ "$2" = --describe ] && cat "$1""#
+      try python("beside", shows)
+      try python("path", shows)
+      try python("mute", "exit 1")
+      let good = try launcher("good.py", #"{"engine": true, "model": "/m.gguf"}"#)
+      let settings = EngineSettings(
+        environment: plain.merging(["PATH": "\(home)/path:/usr/bin:/bin"]) { $1 })
+
+      let beside = try #require(
+        EnginePython.find(settings, launcher: good, folder: "\(home)/beside"))
+      #expect(beside.command == ["\(home)/beside/python3", good])
+      #expect(beside.modelPath == "/m.gguf")
+      let onPath = try #require(
+        EnginePython.find(settings, launcher: good, folder: "\(home)/mute"))
+      #expect(onPath.command == ["\(home)/path/python3", good])
+      #expect(EnginePython.find(settings, launcher: good, folder: nil)?.command == onPath.command)
+
+      for (name, text) in [
+        ("none.py", #"{"engine": false, "model": "/m.gguf"}"#), ("odd.py", "xllamacpp"),
+        ("empty.py", ""), ("list.py", "[true]"),
+      ] {
+        let launcher = try launcher(name, text)
+        #expect(EnginePython.find(settings, launcher: launcher, folder: "\(home)/beside") == nil)
+      }
+      #expect(EnginePython.find(settings, launcher: nil, folder: "\(home)/beside") == nil)
+    }
+  }
+
   @Test func findsTheEngineInOrder() async throws {
     try await withHome { home, plain in
       try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/model.gguf")

@@ -121,6 +121,11 @@ def test_the_command_runs_where_it_lies_and_when_moved(prefix, tmp_path):
     assert "0.1.0" in run(moved / "bin/fm", "--version", env={})
 
 
+def test_the_installed_command_finds_the_engine_of_the_python_on_the_path(prefix, tmp_path):
+    found = {"PATH": str(Path(sys.executable).parent), "HOME": str(tmp_path)}
+    assert run(prefix / "bin/fm", "available", env=found).startswith("available: ")
+
+
 def test_all_that_is_needed_beyond_the_system_comes_along(prefix):
     shown = run("ldd", prefix / "lib/libFoundationModels.so.1", env={"PATH": "/usr/bin:/bin"})
     found = dict(re.findall(r"^\s*(\S+) => (.+) \(0x", shown, re.M))

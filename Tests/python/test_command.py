@@ -521,6 +521,28 @@ def test_available(server, tmp_path):
     assert plain == f"unavailable: {got['explanation']}\n"
 
 
+def test_finds_the_engine_of_the_python_on_the_path(tmp_path):
+    """Installed as the message says, it is found without a setting."""
+    plain = {"HOME": str(tmp_path), "LANG": "C.UTF-8"}
+
+    def run(*arguments: str, path: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [FM, *arguments], env={**plain, "PATH": str(path)}, capture_output=True, text=True,
+            timeout=120,
+        )  # fmt: skip
+
+    done = run("available", "--json", path=Path(sys.executable).parent)
+    assert done.returncode == 0, done
+    assert json.loads(done.stdout)["available"] is True
+    done = run("respond", "Hello", "--greedy", path=Path(sys.executable).parent)
+    assert done.returncode == 0 and done.stdout.strip(), done
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = run("available", path=empty)
+    assert done.returncode == 5
+    assert "pip install xllamacpp" in done.stdout
+
+
 # ---- Signals, pipes and terminals -------------------------------------------------------------
 
 

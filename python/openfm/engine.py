@@ -6,7 +6,8 @@ This file is a program. The library starts it as a supervised child process::
 
 By its path, not with ``-m openfm.engine``: that way neither the ``openfm`` package with its C
 library nor a module that happens to lie in the working directory is loaded into the child.
-``python -m openfm.engine`` works too, for use by hand.
+``python -m openfm.engine`` works too, for use by hand. A library whose host is no Python looks for
+one that has an engine with ``--describe``: a line of JSON, ``{"engine": bool, "model": path | null}``.
 
 It takes those options of ``llama-server`` that the supervisor passes, under the same names, so that
 either program can be the engine. The API key comes from ``LLAMA_API_KEY``, never from the command
@@ -27,8 +28,8 @@ import sys
 if __name__ == "__main__" and not __package__:
     # Python puts the directory of a program first on the path, and this one holds modules that
     # are no top-level modules and may be named like some.
-    _here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != _here]
+    _here = os.path.dirname(os.path.realpath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry) != _here]
 
 import importlib
 import importlib.util
@@ -86,6 +87,8 @@ def main(arguments: "Sequence[str] | None" = None) -> NoReturn:
     """Runs the engine until a signal ends it; does not return."""
     import signal
 
+    if (sys.argv[1:] if arguments is None else list(arguments)) == ["--describe"]:
+        _describe()
     options = _parse(arguments)
     parent = _environment_number("OPENFM_ENGINE_PARENT_FD", None, minimum=0)
     http_threads = _environment_number("LLAMA_ARG_THREADS_HTTP", _DEFAULT_HTTP_THREADS, minimum=1)
@@ -135,6 +138,14 @@ def main(arguments: "Sequence[str] | None" = None) -> NoReturn:
     _say(f"ready: {options.model} on {server.listening_address}")
     while True:
         signal.pause()
+
+
+def _describe() -> NoReturn:
+    import json
+
+    has_engine = default_command() is not None
+    print(json.dumps({"engine": has_engine, "model": default_model()}))
+    sys.exit(0)
 
 
 def _parse(arguments: "Sequence[str] | None") -> "argparse.Namespace":
