@@ -7,7 +7,8 @@ This file is a program. The library starts it as a supervised child process::
 By its path, not with ``-m openfm.engine``: that way neither the ``openfm`` package with its C
 library nor a module that happens to lie in the working directory is loaded into the child.
 ``python -m openfm.engine`` works too, for use by hand. A library whose host is no Python looks for
-one that has an engine with ``--describe``: a line of JSON, ``{"engine": bool, "model": path | null}``.
+one that has an engine with ``--describe``: a line of JSON,
+``{"engine": bool, "model": path | null}``.
 
 It takes those options of ``llama-server`` that the supervisor passes, under the same names, so that
 either program can be the engine. The API key comes from ``LLAMA_API_KEY``, never from the command
