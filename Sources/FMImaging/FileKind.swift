@@ -68,8 +68,6 @@ enum FileKind: Equatable {
       self = .otherPicture("Radiance HDR")
     } else if has("FUJIFILMCCD-RAW") {
       self = .otherPicture("Fujifilm raw (RAF)")
-    } else if has("II*\0") {
-      self = .otherPicture("TIFF")
     } else if bytes.count >= 3, bytes[0] == 0x50, (0x31...0x37).contains(bytes[1]),
       [0x09, 0x0A, 0x0D, 0x20].contains(bytes[2])
     {

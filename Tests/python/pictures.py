@@ -129,3 +129,12 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 def passed_through(image: PreparedImage) -> bool:
     """Whether the stored pixels are sent bit for bit."""
     return image.action == "passthrough"
+
+
+def with_adobe_marker(jpeg: bytes, transform: int | None) -> bytes:
+    """The JPEG with that number in Adobe's segment, or without the segment."""
+    start = jpeg.index(b"\xff\xee")
+    (length,) = struct.unpack_from(">H", jpeg, start + 2)
+    segment = jpeg[start : start + 2 + length]
+    segment = b"" if transform is None else segment[:-1] + bytes([transform])
+    return jpeg[:start] + segment + jpeg[start + 2 + length :]

@@ -22,7 +22,9 @@ from pictures import (
     passed_through,
     pixels,
     png_chunk,
+    psnr,
     tiff,
+    with_adobe_marker,
     with_jpeg_segments,
     with_png_chunks,
 )
@@ -58,13 +60,23 @@ def near(
 
 
 @pytest.mark.parametrize("big", [False, True], ids=["little", "big"])
-def test_1_a_phone_photo_is_sent_upright(tmp_path: Path, big: bool) -> None:
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_1_a_phone_photo_is_sent_upright(tmp_path: Path, orientation: int, big: bool) -> None:
     path = tmp_path / "phone.jpg"
-    bars().save(path, quality=95, exif=exif(6, big))
+    bars().save(path, quality=95, exif=exif(orientation, big))
     image = prepare_image(path)
-    assert (image.width, image.height) == (480, 640)
-    assert near(colour(image, 0.5, 0.05), RED), "the red bar is on top"
-    assert near(colour(image, 0.05, 0.5), GREEN), "the green bar is on the left"
+    turned = orientation > 4
+    assert (image.width, image.height) == ((480, 640) if turned else (640, 480))
+    # Where the stored left side and bottom are when the picture is upright.
+    left, bottom = {
+        1: ("left", "bottom"), 2: ("right", "bottom"), 3: ("right", "top"), 4: ("left", "top"),
+        5: ("top", "right"), 6: ("top", "left"), 7: ("bottom", "left"), 8: ("bottom", "right"),
+    }[orientation]  # fmt: skip
+    places = {"left": (0.05, 0.5), "right": (0.95, 0.5), "top": (0.5, 0.05), "bottom": (0.5, 0.95)}
+    assert near(colour(image, *places[left]), RED), f"the red bar is at the {left}"
+    assert near(colour(image, *places[bottom]), GREEN), f"the green bar is at the {bottom}"
+    with Image.open(path) as source:
+        assert psnr(image, ImageOps.exif_transpose(source)) > 38
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -147,14 +159,22 @@ def test_7_what_is_no_picture_never_reaches_a_server(
     assert [entry for entry in server.log() if entry.get("method") == "POST"] == []
 
 
-def test_8_four_inks_stay_light(tmp_path: Path) -> None:
+@pytest.mark.parametrize("marker", [None, 0, 2], ids=["no Adobe marker", "CMYK", "YCCK"])
+def test_8_four_inks_stay_light(tmp_path: Path, marker: int | None) -> None:
+    """The means of stored samples that another decoder turned nearly black."""
     path = tmp_path / "inks.jpg"
     stored = (171, 214, 143, 210)
-    Image.new("CMYK", (64, 64), tuple(255 - value for value in stored)).save(path, quality=100)
+    inks = Image.new("CMYK", (64, 64), tuple(255 - value for value in stored))
+    if marker == 2:
+        # Y, Cb and Cr of the inks; Pillow stores all four inverted, which K alone has to be.
+        *coloured, black = inks.split()
+        others = Image.merge("RGB", coloured).convert("YCbCr").split()
+        inks = Image.merge("CMYK", (*(ImageOps.invert(band) for band in others), black))
+    path.write_bytes(with_adobe_marker(encoded(inks, "JPEG", quality=100), marker))
     mean = pixels(prepare_image(path)).mean()
     with Image.open(path) as source:
         assert abs(mean - pixels(source).mean()) < 2
-    assert mean > 140, "nearly black in decoders that forget that the inks are inverted"
+    assert 140 < mean < 190, "nearly black in decoders that forget that the inks are inverted"
 
 
 def hidden_text() -> Image.Image:
@@ -284,6 +304,8 @@ def test_14_both_sizes_are_told_and_nothing_is_enlarged(tmp_path: Path) -> None:
     smaller = prepare_image(path, policy=ImagePolicy(max_long_edge=32))
     info = inspect_image(path)
     assert (smaller.width, smaller.height) == (32, 24)
+    assert (smaller.original_width, smaller.original_height) == (64, 48)
+    assert (image.scale, smaller.scale) == (1.0, 0.5)
     assert (info.width, info.height) == (64, 48)
 
 
