@@ -462,6 +462,9 @@ typedef struct FMPreparedImageInfo {
   double scale;           /* sent pixels for one of the original, at most 1 */
   int64_t byteCount;
   int32_t orientation;    /* as found, 1 to 8; the pixels have taken it over */
+  int32_t warningCount;   /* oddities of the file that were passed over because they harm nothing: bytes
+                             between a JPEG's segments, markers that contradict each other, EXIF or a
+                             colour profile that cannot be read */
   char mimeType[32];      /* "image/jpeg" or "image/png" */
   char action[16];        /* "passthrough": the file's pixels as they are; "lossless-turn": the same,
                              turned; "re-encoded" */

@@ -4,9 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <jpeglib.h>
 #include <jerror.h>
+#if __has_include(<jpegint.h>)
+#include <jpegint.h>
+#define CAN_REDUCE 1
+#endif
 
 /* ---- Errors ------------------------------------------------------------------------------- */
 
@@ -74,12 +79,73 @@ static struct jpeg_error_mgr *error_manager_init(error_manager *errors) {
   return &errors->base;
 }
 
+/* ---- Coefficients ------------------------------------------------------------------------- */
+
+/*
+ * All of a component's coefficients, for progressive pictures and for turning, in place of what
+ * libjpeg's memory manager would make: it clears memory that is clear already, in pages of 4 KB,
+ * which costs as much as decoding them.
+ */
+typedef struct coefficients {
+  JBLOCKARRAY rows;
+  void *memory;
+  size_t size;
+} coefficients;
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static int coefficients_make(coefficients *array, JDIMENSION columns, JDIMENSION rows) {
+  array->rows = malloc(rows * sizeof *array->rows);
+  if (!array->rows) return 0;
+  array->size = (size_t)columns * rows * sizeof(JBLOCK);
+  void *memory =
+      mmap(NULL, array->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    array->size = 0;
+    return 0;
+  }
+  array->memory = memory;
+  /* A hint: where it is not taken, pages come one by one. */
+  if (array->size >= 2 * HUGE_PAGE) madvise(memory, array->size, MADV_HUGEPAGE);
+  for (JDIMENSION y = 0; y < rows; y++) array->rows[y] = (JBLOCKROW)memory + (size_t)y * columns;
+  return 1;
+}
+
+static void coefficients_free(coefficients *array) {
+  free(array->rows);
+  if (array->memory) munmap(array->memory, array->size);
+  memset(array, 0, sizeof *array);
+}
+
 /* ---- Decoding ----------------------------------------------------------------------------- */
 
 struct cjpeg_decoder {
-  struct jpeg_decompress_struct cinfo;
+  struct jpeg_decompress_struct cinfo; /* first: libjpeg hands back a pointer to it */
   error_manager errors;
+  coefficients arrays[MAX_COMPONENTS];
+  int array_count;
 };
+
+/* libjpeg's virtual arrays of blocks, which are whole in memory here. */
+static jvirt_barray_ptr request_array(j_common_ptr cinfo, int pool, boolean clear,
+                                      JDIMENSION columns, JDIMENSION rows, JDIMENSION most) {
+  cjpeg_decoder *decoder = (cjpeg_decoder *)cinfo;
+  (void)pool, (void)clear, (void)most;
+  if (decoder->array_count == MAX_COMPONENTS) ERREXIT(cinfo, JERR_BAD_VIRTUAL_ACCESS);
+  coefficients *array = &decoder->arrays[decoder->array_count++];
+  if (!coefficients_make(array, columns, rows)) ERREXIT1(cinfo, JERR_OUT_OF_MEMORY, 11);
+  return (jvirt_barray_ptr)array;
+}
+
+static void free_arrays(cjpeg_decoder *decoder) {
+  while (decoder->array_count > 0) coefficients_free(&decoder->arrays[--decoder->array_count]);
+}
+
+static JBLOCKARRAY access_array(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION first,
+                                JDIMENSION count, boolean writable) {
+  (void)cinfo, (void)count, (void)writable;
+  return ((coefficients *)array)->rows + first;
+}
 
 cjpeg_decoder *cjpeg_decoder_new(const uint8_t *data, size_t size) {
   cjpeg_decoder *decoder = calloc(1, sizeof *decoder);
@@ -90,6 +156,8 @@ cjpeg_decoder *cjpeg_decoder_new(const uint8_t *data, size_t size) {
     return NULL;
   }
   jpeg_create_decompress(&decoder->cinfo);
+  decoder->cinfo.mem->request_virt_barray = request_array;
+  decoder->cinfo.mem->access_virt_barray = access_array;
   jpeg_mem_src(&decoder->cinfo, data, size);
   return decoder;
 }
@@ -97,10 +165,15 @@ cjpeg_decoder *cjpeg_decoder_new(const uint8_t *data, size_t size) {
 void cjpeg_decoder_free(cjpeg_decoder *decoder) {
   if (!decoder) return;
   jpeg_destroy_decompress(&decoder->cinfo);
+  free_arrays(decoder);
   free(decoder);
 }
 
 const char *cjpeg_decoder_message(const cjpeg_decoder *decoder) { return decoder->errors.message; }
+
+int cjpeg_decoder_warning_count(const cjpeg_decoder *decoder) {
+  return (int)decoder->errors.base.num_warnings;
+}
 
 static cjpeg_color color_of(J_COLOR_SPACE space) {
   switch (space) {
@@ -148,7 +221,39 @@ cjpeg_status cjpeg_decoder_read_header(cjpeg_decoder *decoder, cjpeg_header *hea
   return CJPEG_OK;
 }
 
-cjpeg_status cjpeg_decoder_start(cjpeg_decoder *decoder, int raw, int denominator,
+/*
+ * Gives every component the scale that was asked for. libjpeg decodes subsampled chroma at up to
+ * twice that, to spare itself upsampling, and has no option against it; its TurboJPEG sets the same
+ * fields for planes. Nothing to do without libjpeg's internal header.
+ */
+static int reduce_all_alike(struct jpeg_decompress_struct *cinfo) {
+  int is_reduced = 0;
+#ifdef CAN_REDUCE
+  const int size = cinfo->min_DCT_scaled_size;
+  int model = 0;
+  while (model < cinfo->num_components && cinfo->comp_info[model].DCT_scaled_size != size) model++;
+  if (model == cinfo->num_components) return 0;
+  for (int i = 0; i < cinfo->num_components; i++) {
+    jpeg_component_info *info = &cinfo->comp_info[i];
+    if (info->DCT_scaled_size == size) continue;
+    const long across = (long)cinfo->max_h_samp_factor * DCTSIZE;
+    const long down = (long)cinfo->max_v_samp_factor * DCTSIZE;
+    info->DCT_scaled_size = size;
+    info->MCU_sample_width = info->MCU_width * size;
+    info->downsampled_width = (JDIMENSION)(
+        ((long)cinfo->image_width * info->h_samp_factor * size + across - 1) / across);
+    info->downsampled_height = (JDIMENSION)(
+        ((long)cinfo->image_height * info->v_samp_factor * size + down - 1) / down);
+    cinfo->idct->inverse_DCT[i] = cinfo->idct->inverse_DCT[model];
+    is_reduced = 1;
+  }
+#else
+  (void)cinfo;
+#endif
+  return is_reduced;
+}
+
+cjpeg_status cjpeg_decoder_start(cjpeg_decoder *decoder, cjpeg_form form, int denominator,
                                  cjpeg_header *header) {
   struct jpeg_decompress_struct *cinfo = &decoder->cinfo;
   if (setjmp(decoder->errors.escape)) return decoder->errors.status;
@@ -156,14 +261,16 @@ cjpeg_status cjpeg_decoder_start(cjpeg_decoder *decoder, int raw, int denominato
   cinfo->scale_denom = (unsigned)denominator;
   cinfo->dct_method = JDCT_ISLOW; /* the same result with and without SIMD */
   cinfo->do_block_smoothing = FALSE;
-  if (raw) {
+  if (form != CJPEG_ROWS) {
     cinfo->raw_data_out = TRUE;
     cinfo->out_color_space = cinfo->jpeg_color_space;
   } else {
     cinfo->out_color_space = JCS_CMYK;
   }
   jpeg_start_decompress(cinfo);
+  const int is_reduced = form == CJPEG_SMALL_PLANES && reduce_all_alike(cinfo);
   fill_header(cinfo, header);
+  header->is_reduced = is_reduced;
   return CJPEG_OK;
 }
 
@@ -215,6 +322,7 @@ cjpeg_status cjpeg_decoder_read_row(cjpeg_decoder *decoder, uint8_t *row) {
 cjpeg_status cjpeg_decoder_finish(cjpeg_decoder *decoder) {
   if (setjmp(decoder->errors.escape)) return decoder->errors.status;
   jpeg_finish_decompress(&decoder->cinfo);
+  free_arrays(decoder);
   return CJPEG_OK;
 }
 
@@ -378,42 +486,239 @@ cjpeg_status cjpeg_encode_rgb(const cjpeg_plane *planes, int h_samp, int v_samp,
 
 /* ---- Turning ------------------------------------------------------------------------------ */
 
+enum { MAX_STRIP = 8 };
+
+/* One component of a picture that is turned while the encoder asks for its rows. */
+typedef struct turned_component {
+  const coefficients *from;
+  JDIMENSION from_columns, from_rows; /* blocks of the picture */
+  JDIMENSION columns, rows;           /* the same when turned */
+  int transpose, mirror_x, mirror_y;
+  /* Rows that are ready: several, because a turned row's blocks lie in as many stored rows, where
+   * the neighbours of each are its neighbours in memory. */
+  JBLOCKROW strip[MAX_STRIP];
+  JDIMENSION strip_rows; /* there is room for */
+  JDIMENSION first, count;
+} turned_component;
+
+typedef JCOEF line __attribute__((vector_size(DCTSIZE * sizeof(JCOEF)), aligned(sizeof(JCOEF))));
+
+/* Lines i and i + 4 interleaved; three times make rows of columns. */
+static inline void interleave(const line *from, line *to) {
+  for (int i = 0; i < DCTSIZE / 2; i++) {
+    const line a = from[i], b = from[i + DCTSIZE / 2];
+    to[2 * i] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    to[2 * i + 1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+}
+
 /* Mirroring a block of samples changes the sign of every odd frequency along that axis. */
-static void turn_block(const JCOEF *from, JCOEF *to, int transpose, int mirror_x, int mirror_y) {
+static inline void turn_block(const JCOEF *from, JCOEF *to, int transpose, int mirror_x,
+                              int mirror_y) {
+  const line across = mirror_x ? (line){0, -1, 0, -1, 0, -1, 0, -1} : (line){0};
+  const line down = across ^ (mirror_y ? (line){-1, -1, -1, -1, -1, -1, -1, -1} : (line){0});
+  line lines[DCTSIZE], others[DCTSIZE];
   for (int v = 0; v < DCTSIZE; v++) {
-    for (int u = 0; u < DCTSIZE; u++) {
-      const JCOEF value = from[v * DCTSIZE + u];
-      const int negative = (mirror_x & u & 1) ^ (mirror_y & v & 1);
-      to[transpose ? u * DCTSIZE + v : v * DCTSIZE + u] = (JCOEF)(negative ? -value : value);
+    /* (x ^ -1) - -1 is -x. */
+    const line sign = v & 1 ? down : across;
+    lines[v] = (((const line *)from)[v] ^ sign) - sign;
+  }
+  if (transpose) {
+    interleave(lines, others);
+    interleave(others, lines);
+    interleave(lines, others);
+    memcpy(to, others, sizeof others);
+  } else {
+    memcpy(to, lines, sizeof lines);
+  }
+}
+
+static void turn_strip(j_common_ptr cinfo, turned_component *turned, JDIMENSION first) {
+  turned->first = first;
+  turned->count = turned->rows - first < turned->strip_rows ? turned->rows - first
+                                                            : turned->strip_rows;
+  for (JDIMENSION x = 0; x < turned->columns; x++) {
+    for (JDIMENSION y = 0; y < turned->count; y++) {
+      const JDIMENSION across = turned->transpose ? first + y : x;
+      const JDIMENSION down = turned->transpose ? x : first + y;
+      const JDIMENSION column = turned->mirror_x ? turned->from_columns - 1 - across : across;
+      const JDIMENSION row = turned->mirror_y ? turned->from_rows - 1 - down : down;
+      const JCOEF *block = turned->from->rows[row][column];
+      /* Only damaged files have it, and the difference of two would have no code. */
+      if (block[0] < -1024 || block[0] > 1023) ERREXIT(cinfo, JERR_BAD_DCT_COEF);
+      turn_block(block, turned->strip[y][x], turned->transpose,
+                 turned->mirror_x, turned->mirror_y);
     }
   }
 }
 
-/* Fills a component of the turned picture, a row of its blocks at a time. */
-static void turn_component(j_decompress_ptr source, jvirt_barray_ptr from, j_compress_ptr target,
-                           jvirt_barray_ptr to, int index, int transpose, int mirror_x,
-                           int mirror_y) {
-  const jpeg_component_info *stored = &source->comp_info[index];
-  const JDIMENSION columns = stored->width_in_blocks, rows = stored->height_in_blocks;
-  const JDIMENSION out_columns = transpose ? rows : columns;
-  const JDIMENSION out_rows = transpose ? columns : rows;
-  for (JDIMENSION y = 0; y < out_rows; y++) {
-    JBLOCKROW out =
-        target->mem->access_virt_barray((j_common_ptr)target, to, y, 1, TRUE)[0];
-    if (!transpose) {
-      const JDIMENSION row = mirror_y ? rows - 1 - y : y;
-      JBLOCKROW in = source->mem->access_virt_barray((j_common_ptr)source, from, row, 1, FALSE)[0];
-      for (JDIMENSION x = 0; x < columns; x++) {
-        turn_block(in[mirror_x ? columns - 1 - x : x], out[x], 0, mirror_x, mirror_y);
+/* In place of libjpeg's access to the encoder's array; rows below the picture are not looked at. */
+static JBLOCKARRAY access_turned(j_common_ptr cinfo, jvirt_barray_ptr array, JDIMENSION first,
+                                 JDIMENSION count, boolean writable) {
+  turned_component *turned = (turned_component *)array;
+  (void)writable;
+  if (first < turned->first || first + count > turned->first + turned->strip_rows ||
+      !turned->count) {
+    turn_strip(cinfo, turned, first);
+  }
+  return turned->strip + (first - turned->first);
+}
+
+static int tables_equal(const JHUFF_TBL *a, const JHUFF_TBL *b) {
+  return a && b && !memcmp(a->bits, b->bits, sizeof a->bits) &&
+         !memcmp(a->huffval, b->huffval, sizeof a->huffval);
+}
+
+/* Whether the file is packed with the tables that the encoder would take by itself. */
+static int has_standard_tables(j_decompress_ptr source, j_compress_ptr target) {
+  if (source->progressive_mode || source->arith_code) return 0;
+  for (int i = 0; i < source->num_components; i++) {
+    const jpeg_component_info *stored = &source->comp_info[i], *out = &target->comp_info[i];
+    if (!tables_equal(source->dc_huff_tbl_ptrs[stored->dc_tbl_no],
+                      target->dc_huff_tbl_ptrs[out->dc_tbl_no]) ||
+        !tables_equal(source->ac_huff_tbl_ptrs[stored->ac_tbl_no],
+                      target->ac_huff_tbl_ptrs[out->ac_tbl_no])) {
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* How often each symbol of a Huffman table occurs; the last is JPEG's code of ones alone. */
+enum { SYMBOLS = 256 };
+typedef struct symbol_counts {
+  long of[SYMBOLS + 1];
+} symbol_counts;
+
+/* Place of each coefficient in the zigzag of a block (ITU-T T.81, figure A.6). */
+static const uint8_t zigzag[DCTSIZE2] = {
+    0,  1,  5,  6,  14, 15, 27, 28, 2,  4,  7,  13, 16, 26, 29, 42, 3,  8,  12, 17, 25, 30,
+    41, 43, 9,  11, 18, 24, 31, 40, 44, 53, 10, 19, 23, 32, 39, 45, 52, 54, 20, 22, 33, 38,
+    46, 51, 55, 60, 21, 34, 37, 47, 50, 56, 59, 61, 35, 36, 48, 49, 57, 58, 62, 63};
+
+static int bit_count(int value) {
+  const unsigned size = (unsigned)(value < 0 ? -value : value);
+  return size ? 32 - __builtin_clz(size) : 0;
+}
+
+/* The symbols of a block (T.81, section F.1.2.2) as it will be when turned. */
+static void count_block(j_common_ptr cinfo, const JCOEF *block, const uint8_t *place,
+                        symbol_counts *counts) {
+  uint64_t found = 0;
+  uint8_t bits[DCTSIZE2];
+  for (int first = 0; first < DCTSIZE2; first += 4) {
+    uint64_t four;
+    memcpy(&four, block + first, sizeof four);
+    if (!four) continue;
+    for (int i = first; i < first + 4; i++) {
+      if (!block[i]) continue;
+      found |= (uint64_t)1 << place[i];
+      bits[place[i]] = (uint8_t)bit_count(block[i]);
+    }
+  }
+  int last = 0;
+  for (found &= ~(uint64_t)1; found; found &= found - 1) {
+    const int at = __builtin_ctzll(found);
+    if (bits[at] > 10) ERREXIT(cinfo, JERR_BAD_DCT_COEF);
+    const int zeros = at - last - 1;
+    counts->of[0xF0] += zeros / 16;
+    counts->of[(zeros % 16) << 4 | bits[at]]++;
+    last = at;
+  }
+  if (last != DCTSIZE2 - 1) counts->of[0]++;
+}
+
+/* The shortest code for these counts with at most 16 bits a symbol: T.81, section K.2. */
+static void make_table(JHUFF_TBL *table, symbol_counts *counts) {
+  int length[SYMBOLS + 1] = {0}, next[SYMBOLS + 1];
+  int lengths[SYMBOLS + 1] = {0};
+  long *of = counts->of;
+  of[SYMBOLS] = 1;
+  for (int i = 0; i <= SYMBOLS; i++) next[i] = -1;
+  for (;;) {
+    /* The two rarest; of equal ones those of larger value. */
+    int a = -1, b = -1;
+    for (int i = 0; i <= SYMBOLS; i++) {
+      if (!of[i]) continue;
+      if (a < 0 || of[i] <= of[a]) {
+        b = a;
+        a = i;
+      } else if (b < 0 || of[i] <= of[b]) {
+        b = i;
       }
-      continue;
     }
-    const JDIMENSION column = mirror_x ? columns - 1 - y : y;
-    for (JDIMENSION x = 0; x < out_columns; x++) {
-      const JDIMENSION row = mirror_y ? rows - 1 - x : x;
-      JBLOCKROW in = source->mem->access_virt_barray((j_common_ptr)source, from, row, 1, FALSE)[0];
-      turn_block(in[column], out[x], 1, mirror_x, mirror_y);
+    if (b < 0) break;
+    of[a] += of[b];
+    of[b] = 0;
+    int end = a;
+    for (int i = a; i >= 0; i = next[i]) length[end = i]++;
+    next[end] = b;
+    for (int i = b; i >= 0; i = next[i]) length[i]++;
+  }
+  for (int i = 0; i <= SYMBOLS; i++) lengths[length[i]] += length[i] > 0;
+  /* Codes that are too long: a pair moves up, beside the parent of a shorter one. */
+  for (int i = SYMBOLS; i > 16; i--) {
+    while (lengths[i] > 0) {
+      int shorter = i - 2;
+      while (!lengths[shorter]) shorter--;
+      lengths[i] -= 2;
+      lengths[i - 1]++;
+      lengths[shorter + 1] += 2;
+      lengths[shorter]--;
     }
+  }
+  int longest = 16;
+  while (!lengths[longest]) longest--;
+  lengths[longest]--; /* the code of ones */
+  memset(table->bits, 0, sizeof table->bits);
+  for (int i = 1; i <= 16; i++) table->bits[i] = (UINT8)lengths[i];
+  int count = 0;
+  for (int bits = 1; bits <= SYMBOLS; bits++) {
+    for (int i = 0; i < SYMBOLS; i++) {
+      if (length[i] == bits) table->huffval[count++] = (UINT8)i;
+    }
+  }
+  table->sent_table = FALSE;
+}
+
+/*
+ * Tables for what is turned, so that a well-packed file does not grow. libjpeg would find them by
+ * encoding everything twice. Counted are the stored blocks: turning changes their order, which the
+ * differences of DC follow only roughly, so that each gets a code.
+ */
+static void make_tables(j_decompress_ptr source, j_compress_ptr target, jvirt_barray_ptr *stored,
+                        int transpose) {
+  uint8_t place[DCTSIZE2];
+  for (int v = 0; v < DCTSIZE; v++) {
+    for (int u = 0; u < DCTSIZE; u++) {
+      place[v * DCTSIZE + u] = zigzag[transpose ? u * DCTSIZE + v : v * DCTSIZE + u];
+    }
+  }
+  symbol_counts counts[2][NUM_HUFF_TBLS] = {0};
+  int is_used[NUM_HUFF_TBLS] = {0};
+  for (int i = 0; i < source->num_components; i++) {
+    const jpeg_component_info *info = &source->comp_info[i];
+    const jpeg_component_info *out = &target->comp_info[i];
+    symbol_counts *dc = &counts[0][out->dc_tbl_no], *ac = &counts[1][out->ac_tbl_no];
+    is_used[out->dc_tbl_no] = is_used[out->ac_tbl_no] = 1;
+    int before = 0;
+    for (JDIMENSION y = 0; y < info->height_in_blocks; y++) {
+      JBLOCKROW row = ((const coefficients *)stored[i])->rows[y];
+      for (JDIMENSION x = 0; x < info->width_in_blocks; x++) {
+        count_block((j_common_ptr)target, row[x], place, ac);
+        const int size = bit_count(row[x][0] - before);
+        if (size < SYMBOLS) dc->of[size]++;
+        before = row[x][0];
+      }
+    }
+    /* Blocks that only fill up a coded unit. */
+    ac->of[0]++;
+  }
+  for (int i = 0; i < NUM_HUFF_TBLS; i++) {
+    if (!is_used[i]) continue;
+    for (int size = 0; size <= 11; size++) counts[0][i].of[size]++;
+    make_table(target->dc_huff_tbl_ptrs[i], &counts[0][i]);
+    make_table(target->ac_huff_tbl_ptrs[i], &counts[1][i]);
   }
 }
 
@@ -456,27 +761,35 @@ cjpeg_status cjpeg_turn(cjpeg_decoder *decoder, int transpose, int mirror_x, int
   jpeg_create_compress(target);
   target->dest = &state->destination.base;
   jpeg_copy_critical_parameters(source, target);
+  if (!has_standard_tables(source, target)) make_tables(source, target, stored, transpose);
   if (transpose) exchange_axes(target);
-  /* The standard tables would make well-packed files larger than they were. */
-  target->optimize_coding = TRUE;
+  target->mem->access_virt_barray = access_turned;
 
-  jvirt_barray_ptr turned[CJPEG_MAX_COMPONENTS];
+  jvirt_barray_ptr arrays[CJPEG_MAX_COMPONENTS];
   for (int i = 0; i < source->num_components; i++) {
     const jpeg_component_info *info = &source->comp_info[i];
-    const jpeg_component_info *out = &target->comp_info[i];
-    const JDIMENSION across = transpose ? info->height_in_blocks : info->width_in_blocks;
-    const JDIMENSION down = transpose ? info->width_in_blocks : info->height_in_blocks;
-    const JDIMENSION h = (JDIMENSION)out->h_samp_factor, v = (JDIMENSION)out->v_samp_factor;
-    turned[i] = target->mem->request_virt_barray((j_common_ptr)target, JPOOL_IMAGE, TRUE,
-                                                 (across + h - 1) / h * h,
-                                                 (down + v - 1) / v * v, v);
+    turned_component *turned =
+        target->mem->alloc_small((j_common_ptr)target, JPOOL_IMAGE, sizeof *turned);
+    memset(turned, 0, sizeof *turned);
+    turned->from = (const coefficients *)stored[i];
+    turned->from_columns = info->width_in_blocks;
+    turned->from_rows = info->height_in_blocks;
+    turned->columns = transpose ? info->height_in_blocks : info->width_in_blocks;
+    turned->rows = transpose ? info->width_in_blocks : info->height_in_blocks;
+    turned->transpose = transpose;
+    turned->mirror_x = mirror_x;
+    turned->mirror_y = mirror_y;
+    /* The encoder takes as many rows at once as the component has in a coded unit. */
+    const JDIMENSION step = (JDIMENSION)target->comp_info[i].v_samp_factor;
+    turned->strip_rows = MAX_STRIP / step * step;
+    JBLOCKARRAY rows = target->mem->alloc_barray((j_common_ptr)target, JPOOL_IMAGE,
+                                                 turned->columns, turned->strip_rows);
+    for (JDIMENSION y = 0; y < turned->strip_rows; y++) turned->strip[y] = rows[y];
+    arrays[i] = (jvirt_barray_ptr)turned;
   }
-  jpeg_write_coefficients(target, turned); /* makes the arrays; they are read at the end */
-  for (int i = 0; i < source->num_components; i++) {
-    turn_component(source, stored[i], target, turned[i], i, transpose, mirror_x, mirror_y);
-  }
-  jpeg_finish_decompress(source);
+  jpeg_write_coefficients(target, arrays);
   jpeg_finish_compress(target);
+  jpeg_finish_decompress(source);
   return encoder_end(state, CJPEG_OK, output);
 }
 

@@ -5,16 +5,15 @@ import FMWire
 /// A prepared picture whose bytes stay at one address.
 final class PreparedImageObject: LiveObject, @unchecked Sendable {
   let image: PreparedImage
-  let bytes: UnsafeMutableBufferPointer<UInt8>
+  /// The picture's own storage, which stays in place because nothing here ever changes it. A copy of
+  /// a photo that is passed through would take longer than all the rest.
+  let bytes: UnsafeBufferPointer<UInt8>
 
   init(_ image: PreparedImage) {
     self.image = image
-    bytes = .allocate(capacity: image.bytes.count)
-    _ = bytes.initialize(from: image.bytes)
+    bytes = image.bytes.withUnsafeBufferPointer { $0 }
     super.init(.preparedImage)
   }
-
-  deinit { bytes.deallocate() }
 }
 
 @_cdecl("FMImagePrepare")
@@ -41,7 +40,7 @@ public func fmPreparedImageGetBytes(
     let object = try HandleTable.shared.object(
       image, as: PreparedImageObject.self, "prepared image")
     length?.pointee = object.bytes.count
-    return UnsafePointer(object.bytes.baseAddress)
+    return object.bytes.baseAddress
   }
 }
 
@@ -54,6 +53,7 @@ struct CPreparedImageInfo {
   var scale: Double = 0
   var byteCount: Int64 = 0
   var orientation: Int32 = 0
+  var warningCount: Int32 = 0
 }
 
 @_cdecl("FMPreparedImageGetInfo")
@@ -70,7 +70,8 @@ public func fmPreparedImageGetInfo(
         width: Int32(image.width), height: Int32(image.height),
         originalWidth: Int32(image.originalWidth), originalHeight: Int32(image.originalHeight),
         scale: image.scale, byteCount: Int64(image.bytes.count),
-        orientation: Int32(image.orientation.rawValue)), as: CPreparedImageInfo.self)
+        orientation: Int32(image.orientation.rawValue),
+        warningCount: Int32(clamping: image.warningCount)), as: CPreparedImageInfo.self)
     var fields = CTextFields(info, after: CPreparedImageInfo.self)
     fields.write(image.format.mediaType, capacity: 32)
     fields.write(image.action.rawValue, capacity: 16)

@@ -71,7 +71,8 @@ enum Help {
 
     JSON: {"path", "file": {"mime_type", "width", "height", "orientation", "byte_count", "sha256"},
     "sent": {"original_width", "original_height", "width", "height", "scale", "orientation",
-    "byte_count", "mime_type", "action": "passthrough", "lossless-turn" or "re-encoded", "sha256"},
+    "byte_count", "mime_type", "action": "passthrough", "lossless-turn" or "re-encoded", "sha256",
+    "warning_count"},
     "tokens" with --model: {"count", "is_exact", "family"}}. The file's size is as it is stored, the
     original's is upright.
 

@@ -77,6 +77,7 @@ struct ImageCommand {
     var sent = SentImage(label: nil, prepared: image).json.objectValue ?? JSONObject()
     sent.members.removeAll { $0.name == "label" }
     sent["sha256"] = .string(image.sha256Text)
+    sent["warning_count"] = number(image.warningCount)
     facts["sent"] = .object(sent)
     if let model {
       let estimate = ImageTokenEstimate(width: image.width, height: image.height, model: model)
@@ -108,6 +109,9 @@ struct ImageCommand {
         "sent:    \(text("width", "height")) \(text("mime_type")), \(text("byte_count")) bytes,"
           + " scale \(text("scale")), \(text("action"))")
       lines.append("sha256:  \(text("sha256"))")
+      if let count = sent["warning_count"]?.jsonText, count != "0" {
+        lines.append("odd:     \(count), harmless and passed over")
+      }
     }
     if let tokens = facts["tokens"] {
       let isExact = tokens["is_exact"]?.boolValue == true

@@ -24,6 +24,9 @@ final class ColorTransform {
     var transform: ColorTransform? {
       if case .convert(let transform) = self { transform } else { nil }
     }
+
+    /// A profile that cannot be used is passed over, and counts.
+    var warningCount: Int { if case .unusable = self { 1 } else { 0 } }
   }
 
   private let context: cmsContext

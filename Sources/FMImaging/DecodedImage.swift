@@ -19,6 +19,8 @@ struct DecodedImage {
   var extents: [(width: Double, height: Double)]
   /// How the values become sRGB; nil where they are sRGB.
   var transform: ColorTransform?
+  /// Oddities that the decoder passed over.
+  var warningCount = 0
 
   /// Planes of one size that the picture covers whole.
   init(_ planes: [Plane], transform: ColorTransform? = nil) {
@@ -51,14 +53,15 @@ struct DecodedImage {
     }
     // Colours are converted pixel by pixel: chroma needs a sample for each.
     let grid = transform == nil ? subsampling : .none
+    let scaler = PlaneScaler()
     var fitted: [Plane] = []
     for index in extents.indices {
       // The decoded planes are the largest memory of a preparation: each goes once it is scaled.
       let plane = planes.removeFirst()
       fitted.append(
         try geometry.fit(
-          plane, extent: extents[index], across: index == 0 ? 1 : grid.horizontal,
-          down: index == 0 ? 1 : grid.vertical))
+          plane, extent: extents[index], scaler: scaler,
+          across: index == 0 ? 1 : grid.horizontal, down: index == 0 ? 1 : grid.vertical))
     }
     let turned = subsampling.turned(geometry.orientation)
     switch model {
@@ -87,9 +90,14 @@ struct DecodedImage {
   /// Scaling down may leave a chroma sample for every pixel where the source had fewer: they are
   /// kept where colours are sharp, and halved both ways where nobody would see them.
   private func scaledSubsampling(_ geometry: ImageGeometry) -> JPEGEncoder.Subsampling {
-    let isFull = extents.dropFirst().allSatisfy {
+    hasFullChroma(geometry) && PixelStatistics.hasSharpColor(chroma: planes.dropFirst())
+      ? .none : .both
+  }
+
+  /// Whether there is a chroma sample at least for every pixel of the result.
+  func hasFullChroma(_ geometry: ImageGeometry) -> Bool {
+    extents.dropFirst().allSatisfy {
       $0.width >= Double(geometry.scaledWidth) && $0.height >= Double(geometry.scaledHeight)
     }
-    return isFull && PixelStatistics.hasSharpColor(chroma: planes.dropFirst()) ? .none : .both
   }
 }

@@ -79,10 +79,10 @@ final class HEIFDecoder {
     }
     let hasAlpha = header.has_alpha != 0
     let isDeep = header.bits > 8
+    let colors = ColorTransform.make(colorProfile, model: .rgb)
     let sink = try PlaneSink(
       width: width, height: height, layout: isDeep ? .rgba16 : hasAlpha ? .rgba8 : .rgb8,
-      isGray: false, hasAlpha: hasAlpha, background: background,
-      transform: ColorTransform.make(colorProfile, model: .rgb).transform)
+      isGray: false, hasAlpha: hasAlpha, background: background, transform: colors.transform)
     let row = try Plane(width: width * 8, height: 1)
     for y in 0..<height {
       let source = pixels.data + y * pixels.stride
@@ -94,7 +94,9 @@ final class HEIFDecoder {
       if header.is_premultiplied != 0, hasAlpha { divideByAlpha(row.base, isDeep: isDeep) }
       sink.write(row.base, y: y)
     }
-    return sink.finish()
+    var image = sink.finish()
+    image.warningCount = colors.warningCount
+    return image
   }
 
   /// Samples of 9 to 16 bits, with alpha or without, to R, G, B, A of 16 bits.

@@ -33,13 +33,15 @@ struct ImageGeometry: Equatable {
   ///
   /// - Parameters:
   ///   - extent: The part of the plane that the picture covers, in samples.
+  ///   - scaler: Keeps what planes of one size share.
   ///   - across, down: Pixels of the (unturned) result that share a sample.
   ///
   /// Where a subsampled plane of odd size is mirrored, the grid of shared samples begins at the
   /// other edge: the region then starts half a sample before the plane, and resampling moves the
   /// chroma where it belongs.
   func fit(
-    _ plane: Plane, extent: (width: Double, height: Double), across: Int = 1, down: Int = 1
+    _ plane: Plane, extent: (width: Double, height: Double), scaler: PlaneScaler, across: Int = 1,
+    down: Int = 1
   ) throws(ImageProblem) -> Plane {
     func axis(_ extent: Double, _ size: Int, _ step: Int, _ isMirrored: Bool)
       -> (start: Double, length: Double, count: Int)
@@ -53,7 +55,7 @@ struct ImageGeometry: Equatable {
     }
     let x = axis(extent.width, scaledWidth, across, orientation.mirrorsX)
     let y = axis(extent.height, scaledHeight, down, orientation.mirrorsY)
-    let scaled = try PlaneScaler.scale(
+    let scaled = try scaler.scale(
       plane,
       region: .init(x: x.start, y: y.start, width: x.length, height: y.length),
       width: x.count, height: y.count)

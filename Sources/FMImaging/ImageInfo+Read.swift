@@ -30,8 +30,9 @@ extension ImageInfo {
   }
 
   private init(_ format: ImageFormat, _ width: Int, _ height: Int, exif: ArraySlice<UInt8>?) {
+    let found = exif.map(EXIFReader.orientation(ofTIFF:)) ?? .absent
     self.init(
-      format: format, storedWidth: width, storedHeight: height,
-      orientation: exif.flatMap(EXIFReader.orientation(ofTIFF:)) ?? .up)
+      format: format, storedWidth: width, storedHeight: height, orientation: found.orUp,
+      warningCount: found == .malformed ? 1 : 0)
   }
 }

@@ -6,13 +6,18 @@ public struct ImageInfo: Sendable, Equatable {
   public var storedHeight: Int
   /// The file's own EXIF orientation; `.up` when it has none or a malformed one.
   public var orientation: ImageOrientation
+  /// Oddities of the header that were passed over because they harm nothing: EXIF that cannot be
+  /// read.
+  public var warningCount: Int
 
   public init(
-    format: ImageFormat, storedWidth: Int, storedHeight: Int, orientation: ImageOrientation
+    format: ImageFormat, storedWidth: Int, storedHeight: Int, orientation: ImageOrientation,
+    warningCount: Int = 0
   ) {
     self.format = format
     self.storedWidth = storedWidth
     self.storedHeight = storedHeight
     self.orientation = orientation
+    self.warningCount = warningCount
   }
 }

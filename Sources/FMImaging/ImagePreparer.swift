@@ -28,7 +28,7 @@ public final class ImagePreparer: Sendable {
   ///
   /// Costs a hash lookup for a picture prepared before. Otherwise, for JPEG, one decode at the
   /// nearest DCT scale, one resize and one encode; about 1.5 bytes of memory a decoded pixel, 3 for
-  /// PNG, twice the stored pixels more for a progressive JPEG's coefficients.
+  /// PNG, 2 bytes a stored sample more for a progressive JPEG's coefficients.
   ///
   /// - Parameter orientation: replaces the file's own orientation; nil takes the file's.
   /// - Throws: `corrupt` for damaged or missing picture data, `unsupportedFormat`, `tooLarge`.
@@ -40,7 +40,8 @@ public final class ImagePreparer: Sendable {
       sha256: source.sha256, orientation: orientation, policy: policy)
     do {
       return try cache.image(for: key) { () throws(ImageProblem) in
-        try Preparation(source: source, orientation: orientation, policy: policy).run()
+        var preparation = Preparation(source: source, orientation: orientation, policy: policy)
+        return try preparation.run()
       }
     } catch {
       throw ImageError(error, path: source.path)

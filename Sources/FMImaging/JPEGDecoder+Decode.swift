@@ -12,7 +12,9 @@ extension JPEGDecoder {
   }
 
   /// Decodes at 1/`denominator`: 1, 2, 4 or 8.
-  func decode(denominator: Int, transform: ColorTransform?) throws(ImageProblem) -> DecodedImage {
+  func decode(denominator: Int, transform: ColorTransform?, sharesChroma: Bool = false)
+    throws(ImageProblem) -> DecodedImage
+  {
     let model: DecodedImage.Model
     switch header.color {
     case CJPEG_COLOR_GRAY: model = .gray
@@ -31,7 +33,7 @@ extension JPEGDecoder {
       throw ImageProblem(
         .unsupportedFormat, "the JPEG's colour space is not supported; save it as RGB or gray")
     }
-    let planes = try decodePlanes(denominator: denominator)
+    let planes = try decodePlanes(denominator: denominator, sharesChroma: sharesChroma)
     return DecodedImage(
       model: model, planes: planes, extents: components.map(extent(of:)), transform: transform)
   }

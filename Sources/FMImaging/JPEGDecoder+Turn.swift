@@ -13,7 +13,8 @@ extension JPEGDecoder {
   /// The picture turned upright without decoding it to pixels; nil where its coefficients do not
   /// allow that. The decoder is used up.
   ///
-  /// Costs an entropy decode, an entropy encode in two passes, and 4 bytes of memory a sample.
+  /// Costs an entropy decode, an entropy encode and, for a file that is packed with tables of its
+  /// own, a count of its symbols; 2 bytes of memory a sample.
   func turned(_ orientation: ImageOrientation) throws(ImageProblem) -> [UInt8]? {
     var output = cjpeg_output()
     let status = cjpeg_turn(

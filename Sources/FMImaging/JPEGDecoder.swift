@@ -34,9 +34,16 @@ final class JPEGDecoder {
     return Array([all.0, all.1, all.2, all.3].prefix(Int(header.component_count)))
   }
 
+  /// Harmless oddities that were passed over so far.
+  var warningCount: Int { Int(cjpeg_decoder_warning_count(handle)) }
+
   /// Decodes all components as they are stored, at 1/`denominator`.
-  func decodePlanes(denominator: Int) throws(ImageProblem) -> [Plane] {
-    try check(cjpeg_decoder_start(handle, 1, CInt(denominator), &header))
+  ///
+  /// - Parameter sharesChroma: All are scaled alike. Else subsampled chroma is scaled less than the
+  ///   luma as far as that is cheap; `header.is_reduced` tells the difference afterwards.
+  func decodePlanes(denominator: Int, sharesChroma: Bool) throws(ImageProblem) -> [Plane] {
+    let form = sharesChroma ? CJPEG_SMALL_PLANES : CJPEG_PLANES
+    try check(cjpeg_decoder_start(handle, form, CInt(denominator), &header))
     var planes: [Plane] = []
     for component in components {
       planes.append(
@@ -54,7 +61,7 @@ final class JPEGDecoder {
   /// Adobe's programs store the inks inverted and nearly every CMYK JPEG is theirs; like Pillow,
   /// this takes all of them so, whatever their markers say.
   func decodeInks(denominator: Int) throws(ImageProblem) -> [Plane] {
-    try check(cjpeg_decoder_start(handle, 0, CInt(denominator), &header))
+    try check(cjpeg_decoder_start(handle, CJPEG_ROWS, CInt(denominator), &header))
     let width = Int(header.output_width)
     let height = Int(header.output_height)
     var planes: [Plane] = []
@@ -75,7 +82,7 @@ final class JPEGDecoder {
   ///
   /// At 1/8 only the Huffman decoding costs anything, and progressive pictures their coefficients.
   func verify() throws(ImageProblem) {
-    try check(cjpeg_decoder_start(handle, 1, 8, &header))
+    try check(cjpeg_decoder_start(handle, CJPEG_SMALL_PLANES, 8, &header))
     try check(cjpeg_decoder_read_planes(handle, nil))
     try check(cjpeg_decoder_finish(handle))
   }

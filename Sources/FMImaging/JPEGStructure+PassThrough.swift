@@ -21,9 +21,17 @@ extension JPEGStructure {
         0xFF, 0xEE, 0, 14, 0x41, 0x64, 0x6F, 0x62, 0x65, 0, 100, 0, 0, 0, 0, 0,
       ]
     }
+    let size = essentials.reduce(4 + header.count) { $0 + $1.count }
+    // A file of this very form, as many programs write it, is not copied.
+    if bytes.count == size, bytes[2...].starts(with: header),
+      essentials.first?.lowerBound == 2 + header.count,
+      zip(essentials, essentials.dropFirst()).allSatisfy({ $0.upperBound == $1.lowerBound }),
+      bytes[(size - 2)...].elementsEqual([0xFF, 0xD9])
+    {
+      return bytes
+    }
     var output: [UInt8] = []
-    output.reserveCapacity(
-      essentials.reduce(4 + header.count) { $0 + $1.count })
+    output.reserveCapacity(size)
     output += [0xFF, 0xD8]
     output += header
     for range in essentials { output += bytes[range] }

@@ -65,7 +65,7 @@ struct KeptMetadata {
   private mutating func keep(exif block: [UInt8]) {
     let upright = Self.withoutOrientation(block)
     // One that still turns the picture would turn it twice.
-    if EXIFReader.orientation(ofTIFF: upright[...]) ?? .up == .up { exif.append(upright) }
+    if EXIFReader.orientation(ofTIFF: upright[...]).orUp == .up { exif.append(upright) }
   }
 
   /// The TIFF block with the orientation of its first directory set to 1.

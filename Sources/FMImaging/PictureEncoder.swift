@@ -110,6 +110,7 @@ extension UprightImage {
     let (width, height) = (planes[0].width, planes[0].height)
     func smaller(_ side: Int) -> Int { max(1, min(side - 1, Int(Double(side) * factor))) }
     let target = (width: smaller(width), height: smaller(height))
+    let scaler = PlaneScaler()
     for (index, plane) in planes.enumerated() {
       let (across, down) =
         index == 0 || model != .yCbCr ? (1, 1) : (subsampling.horizontal, subsampling.vertical)
@@ -120,7 +121,7 @@ extension UprightImage {
       }
       let (x, columns) = extent(width, target.width, across)
       let (y, rows) = extent(height, target.height, down)
-      planes[index] = try PlaneScaler.scale(
+      planes[index] = try scaler.scale(
         plane, region: .init(x: 0, y: 0, width: x, height: y), width: columns, height: rows)
     }
   }

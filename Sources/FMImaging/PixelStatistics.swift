@@ -38,11 +38,19 @@ enum PixelStatistics {
   ///
   /// Costs a pass over every fourth row.
   static func hasSharpColor(chroma planes: some Collection<Plane>) -> Bool {
-    planes.contains { plane in
-      isOften(plane.width, plane.height) { y, x in
-        let row = plane.row(y)
-        return abs(Int32(row[x]) - Int32(row[x - 1])) >= 32
-      }
+    planes.contains { changesOften($0, by: 32) }
+  }
+
+  /// Whether that could be so in planes of twice the size that these were made from: a line one
+  /// sample wide has lost half of its contrast here.
+  static func mayHaveSharpColor(halvedChroma planes: some Collection<Plane>) -> Bool {
+    planes.contains { changesOften($0, by: 16) }
+  }
+
+  private static func changesOften(_ plane: Plane, by step: Int32) -> Bool {
+    isOften(plane.width, plane.height) { y, x in
+      let row = plane.row(y)
+      return abs(Int32(row[x]) - Int32(row[x - 1])) >= step
     }
   }
 

@@ -21,10 +21,13 @@ public struct PreparedImage: Sendable {
   /// The orientation that was found, and is in the pixels now: the one given, else the file's.
   public var orientation: ImageOrientation
   public var action: Action
+  /// Oddities of the file that were passed over because they harm nothing: bytes between a JPEG's
+  /// segments, markers that contradict each other, EXIF or a colour profile that cannot be read.
+  public var warningCount: Int
 
   public init(
     bytes: [UInt8], format: ImageFormat, width: Int, height: Int, originalWidth: Int,
-    originalHeight: Int, orientation: ImageOrientation, action: Action
+    originalHeight: Int, orientation: ImageOrientation, action: Action, warningCount: Int = 0
   ) {
     self.bytes = bytes
     self.format = format
@@ -34,6 +37,7 @@ public struct PreparedImage: Sendable {
     self.originalHeight = originalHeight
     self.orientation = orientation
     self.action = action
+    self.warningCount = warningCount
   }
 
   /// Sent pixels for each original pixel along the longer side, at most 1.

@@ -11,16 +11,20 @@ extension SourceImage {
     case .webp:
       let structure = try WebPStructure(bytes, limits: limits)
       let profile = structure.colorProfile.map { ColorProfile.icc(Array($0)) } ?? .absent
-      return try WebPDecoder.decode(
-        structure, background: background,
-        transform: ColorTransform.make(profile, model: .rgb).transform)
+      let colors = ColorTransform.make(profile, model: .rgb)
+      var image = try WebPDecoder.decode(
+        structure, background: background, transform: colors.transform)
+      image.warningCount = colors.warningCount
+      return image
     case .gif:
       return try GIFDecoder.decode(try GIFStructure(bytes, limits: limits), background: background)
     case .bmp:
       let structure = try BMPStructure(bytes, limits: limits)
-      return try BMPDecoder.decode(
-        structure, background: background,
-        transform: ColorTransform.make(structure.colorProfile, model: .rgb).transform)
+      let colors = ColorTransform.make(structure.colorProfile, model: .rgb)
+      var image = try BMPDecoder.decode(
+        structure, background: background, transform: colors.transform)
+      image.warningCount = colors.warningCount
+      return image
     case .heic, .avif:
       return try bytes.withUnsafeBufferPointer { buffer throws(ImageProblem) in
         try HEIFDecoder(

@@ -40,6 +40,22 @@ struct ImagePreparerTests {
     #expect(image.bytes == plain)
   }
 
+  @Test func countsWhatIsPassedOver() throws {
+    func count(_ bytes: [UInt8]) throws -> Int {
+      try preparer.prepare(SourceImage(bytes: bytes)).warningCount
+    }
+    let (jpeg, png) = try (Pictures.jpeg(), Pictures.png())
+    #expect(try count(jpeg) == 0)
+    #expect(try count(png) == 0)
+    let exif = Pictures.exif(Array("MM\0*".utf8) + [255, 255, 255, 255])
+    #expect(try count(Pictures.inserting(exif, into: jpeg)) == 1)
+    let profile = Pictures.segment(
+      0xE2, Array("ICC_PROFILE\0".utf8) + [1, 1] + [UInt8](repeating: 0, count: 200))
+    #expect(try count(Pictures.inserting(exif, profile, into: jpeg)) == 2)
+    let chunk = Pictures.chunk("eXIf", Array("broken".utf8))
+    #expect(try count(Pictures.inserting(chunk: chunk, into: png)) == 1)
+  }
+
   @Test(arguments: ImageOrientation.allCases)
   func turnsAndStatesSizes(_ orientation: ImageOrientation) throws {
     let tiff = Pictures.tiff(orientation: UInt8(orientation.rawValue), bigEndian: true)

@@ -50,10 +50,35 @@ struct PlaneTests {
       }
     }
     let region = PlaneScaler.Region(x: 0, y: 0, width: Double(from), height: 3)
-    let a = try PlaneScaler.scale(flat, region: region, width: to, height: 3)
-    let b = try PlaneScaler.scale(ramp, region: region, width: to, height: 3)
+    let scaler = PlaneScaler()
+    let a = try scaler.scale(flat, region: region, width: to, height: 3)
+    let b = try scaler.scale(ramp, region: region, width: to, height: 3)
     for x in 0..<to { #expect(a.row(1)[x] == 200) }
     for x in 1..<max(2, to) where x < to { #expect(Int(b.row(1)[x]) >= Int(b.row(1)[x - 1]) - 1) }
+  }
+
+  /// A filter that is kept for the next plane gives what one made for it gives.
+  @Test func aScalerForSeveralSizes() throws {
+    func plane(_ width: Int, _ height: Int) throws -> Plane {
+      let plane = try Plane(width: width, height: height)
+      for y in 0..<height { for x in 0..<width { plane.row(y)[x] = UInt8((x * 7 + y * 13) % 256) } }
+      return plane
+    }
+    func rows(_ plane: Plane) -> [[UInt8]] {
+      (0..<plane.height).map {
+        Array(UnsafeBufferPointer(start: plane.row($0), count: plane.width))
+      }
+    }
+    let scaler = PlaneScaler()
+    for (width, height) in [(90, 60), (90, 60), (45, 30), (90, 60), (60, 90)] {
+      for start in [0, 0.5] {
+        let region = PlaneScaler.Region(x: start, y: 0, width: 40, height: 30)
+        let kept = try scaler.scale(try plane(width, height), region: region, width: 17, height: 11)
+        let fresh = try PlaneScaler().scale(
+          try plane(width, height), region: region, width: 17, height: 11)
+        #expect(rows(kept) == rows(fresh))
+      }
+    }
   }
 
   @Test func absurdSizesAreErrors() {

@@ -185,6 +185,13 @@ TEST(a_prepared_image_is_upright_and_within_the_policy) {
   CHECK_TEXT("image/jpeg", info.mimeType);
   CHECK(strcmp(info.action, "passthrough") != 0);
   CHECK_INT(64, (int)strlen(info.sha256));
+  CHECK_INT(0, info.warningCount);
+  FMRelease(image);
+
+  image = FMImagePrepare(picture("odd.jpg"), 0, NULL, NULL, NULL, NULL);
+  CHECK(FMPreparedImageGetInfo(image, &info));
+  CHECK_INT(1, info.warningCount);
+  CHECK_TEXT("image/jpeg", info.mimeType);
   FMRelease(image);
 
   image = FMImagePrepare(picture("large.jpg"), 0, "{\"max_long_edge\": 500}", NULL, NULL, NULL);

@@ -72,6 +72,7 @@ class FMPreparedImageInfo(Structure):
         ("scale", c_double),
         ("byteCount", c_int64),
         ("orientation", c_int32),
+        ("warningCount", c_int32),
         ("mimeType", c_char * 32),
         ("action", c_char * 16),
         ("sha256", c_char * 65),

@@ -132,7 +132,9 @@ class PreparedImage:
     are upright too, and ``scale`` is the number of sent pixels for one of the original.
     ``orientation`` is the one that was found, which the pixels have taken over. ``action`` tells
     what was done: "passthrough" kept the stored pixels, "lossless-turn" kept and turned them,
-    "re-encoded" did not keep them.
+    "re-encoded" did not keep them. ``warning_count`` counts oddities of the file that were passed
+    over because they harm nothing: bytes between a JPEG's segments, markers that contradict each
+    other, EXIF or a colour profile that cannot be read. Damage to the picture itself is an error.
     """
 
     data: bytes = field(repr=False)
@@ -145,6 +147,7 @@ class PreparedImage:
     orientation: int
     action: str
     sha256: str
+    warning_count: int = 0
 
     def __repr__(self) -> str:
         return (
@@ -218,6 +221,7 @@ def prepare_image(
             orientation=info.orientation,
             action=info.action.decode("ascii"),
             sha256=info.sha256.decode("ascii"),
+            warning_count=info.warningCount,
         )
 
 

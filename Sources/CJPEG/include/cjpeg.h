@@ -51,6 +51,8 @@ typedef struct cjpeg_header {
   /* Set by cjpeg_decoder_start: size of the scaled picture. */
   int output_width;
   int output_height;
+  /* Set by it too: chroma has fewer samples than libjpeg would have given it. */
+  int is_reduced;
   cjpeg_component components[CJPEG_MAX_COMPONENTS];
 } cjpeg_header;
 
@@ -72,14 +74,23 @@ void cjpeg_decoder_free(cjpeg_decoder *decoder);
 /* libjpeg's words about the last failure; alive as long as the decoder. */
 const char *cjpeg_decoder_message(const cjpeg_decoder *decoder);
 
+/* Harmless oddities that were passed over so far. */
+int cjpeg_decoder_warning_count(const cjpeg_decoder *decoder);
+
 cjpeg_status cjpeg_decoder_read_header(cjpeg_decoder *decoder, cjpeg_header *header);
 
-/*
- * Starts decoding at 1/denominator (1, 2, 4 or 8). `raw` gives the components as stored, without
- * upsampling or colour conversion (cjpeg_decoder_read_planes); otherwise rows are interleaved
- * CMYK (cjpeg_decoder_read_rows).
- */
-cjpeg_status cjpeg_decoder_start(cjpeg_decoder *decoder, int raw, int denominator,
+typedef enum cjpeg_form {
+  /* Interleaved CMYK, for cjpeg_decoder_read_row. */
+  CJPEG_ROWS = 0,
+  /* The components as stored, without upsampling or colour conversion, for
+   * cjpeg_decoder_read_planes. Scaled down, subsampled chroma has up to the luma's size. */
+  CJPEG_PLANES = 1,
+  /* The same with all components scaled alike, which costs less. */
+  CJPEG_SMALL_PLANES = 2
+} cjpeg_form;
+
+/* Starts decoding at 1/denominator: 1, 2, 4 or 8. */
+cjpeg_status cjpeg_decoder_start(cjpeg_decoder *decoder, cjpeg_form form, int denominator,
                                  cjpeg_header *header);
 
 /*
@@ -122,7 +133,7 @@ cjpeg_status cjpeg_encode_rgb(const cjpeg_plane *planes, int h_samp, int v_samp,
  * Turns the picture of a decoder whose header was read, without decoding it to samples: mirrored
  * left to right and top to bottom as asked, then with rows and columns exchanged. A side that is
  * mirrored must be a multiple of its minimum coded unit (8 x the largest sampling factor). Markers
- * other than JFIF's or Adobe's are left out. The decoder is used up. Memory: 4 bytes a sample.
+ * other than JFIF's or Adobe's are left out. The decoder is used up. Memory: 2 bytes a sample.
  */
 cjpeg_status cjpeg_turn(cjpeg_decoder *decoder, int transpose, int mirror_x, int mirror_y,
                         cjpeg_output *output);
