@@ -50,7 +50,7 @@ static int fail(const char *what) {
   return EXIT_FAILURE;
 }
 
-/* The number after the names in turn, e.g. "output", "total"; -1 where one is missing or null. */
+/* The number after the names in turn, e.g. "output", "total"; -1 where it is not known. */
 static long number(const char *json, const char *outer, const char *inner) {
   char name[64];
   snprintf(name, sizeof name, "\"%s\":", outer);
@@ -64,16 +64,26 @@ static long number(const char *json, const char *outer, const char *inner) {
   return end == json + strlen(name) ? -1 : value;
 }
 
+/* Not every server counts. */
+static void print_tokens(const char *what, long count) {
+  if (count < 0) {
+    printf("%s unknown", what);
+  } else {
+    printf("%s %ld", what, count);
+  }
+}
+
 static void print_cost(FMLanguageModelSessionRef session) {
   char *usage = FMLanguageModelSessionCopyUsageJSON(session);
   if (usage == NULL) return;
   const char *last = strstr(usage, "\"last_response\":");
   if (last != NULL) {
-    printf("sent %ldx%ld of %ldx%ld, %ld bytes; tokens in %ld, out %ld\n",
-           number(last, "images", "width"), number(last, "images", "height"),
-           number(last, "images", "original_width"), number(last, "images", "original_height"),
-           number(last, "images", "byte_count"), number(last, "input", "total"),
-           number(last, "output", "total"));
+    printf("sent %ldx%ld of %ldx%ld, %ld bytes", number(last, "images", "width"),
+           number(last, "images", "height"), number(last, "images", "original_width"),
+           number(last, "images", "original_height"), number(last, "images", "byte_count"));
+    print_tokens("; tokens in", number(last, "input", "total"));
+    print_tokens(", out", number(last, "output", "total"));
+    printf("\n");
   }
   FMFreeString(usage);
 }

@@ -29,7 +29,10 @@ async def describe(paths: list[str]) -> None:
     assert response is not None
     for image in response.images:
         print(f"sent {image.label}: {image.width}x{image.height}, {image.byte_count:,} bytes")
-    print(f"tokens: {response.usage.input.total} in, {response.usage.output.total} out")
+    # None where the server does not count.
+    count = (response.usage.input.total, response.usage.output.total)
+    known = ["unknown" if number is None else f"{number:,}" for number in count]
+    print(f"tokens: {known[0]} in, {known[1]} out")
 
 
 def main() -> int:

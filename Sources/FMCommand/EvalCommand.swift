@@ -30,8 +30,8 @@ struct EvalCommand {
     throw Failure(
       .unknown,
       "eval needs Python 3.10 or newer with the package openfm, and there is no python3 on PATH "
-        + "(\(String(cString: strerror(errno)))). Install Python, then: "
-        + "python3 -m pip install openfm")
+        + "(\(String(cString: strerror(errno)))). Install Python, then OpenFM's wheel: "
+        + "python3 -m pip install ./openfm-*.whl")
   }
 
   /// Says in one sentence what is missing. What lies in the working directory is not imported.
@@ -43,7 +43,7 @@ struct EvalCommand {
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("openfm"):
             error = f"needs the Python package openfm, which {sys.executable} does not have; " \\
-                f"install it with: {sys.executable} -m pip install openfm"
+                f"install OpenFM's wheel with: {sys.executable} -m pip install ./openfm-*.whl"
         sys.stderr.write(f"fm: eval: {error}\\n")
         sys.exit(1)
     sys.exit(main())

@@ -65,26 +65,53 @@ def staged(tmp_path_factory):
     return root
 
 
-def test_a_program_builds_and_runs_with_pkg_config(prefix, tmp_path):
-    """`cc app.c $(pkg-config --cflags --libs FoundationModels)`, and nothing else."""
+@pytest.fixture
+def pkg_config(prefix, tmp_path):
+    """An environment in which pkg-config finds what is installed."""
     plain = tmp_path / "prefix"
     plain.symlink_to(prefix)  # pkg-config quotes blanks for a shell, which is not what is tested
     text = (prefix / "lib/pkgconfig/FoundationModels.pc").read_text()
     folder = tmp_path / "pkgconfig"
     folder.mkdir()
     (folder / "FoundationModels.pc").write_text(text.replace(str(prefix), str(plain)))
+    return environment(PKG_CONFIG_PATH=str(folder))
+
+
+def test_a_program_builds_and_runs_with_pkg_config(pkg_config, tmp_path):
+    """`cc app.c $(pkg-config --cflags --libs FoundationModels)`, and nothing else."""
     (tmp_path / "app.c").write_text(PROGRAM)
     run(
         *["sh", "-ec", "cc app.c -o app $(pkg-config --cflags --libs FoundationModels)"],
         cwd=tmp_path,
-        env=environment(PKG_CONFIG_PATH=str(folder)),
+        env=pkg_config,
     )
     assert run(tmp_path / "app", PHOTO, env={}) == "0.1.0 6\n"
-    version = run(
-        *["pkg-config", "--modversion", "FoundationModels"],
-        env=environment(PKG_CONFIG_PATH=str(folder)),
-    )
+    version = run("pkg-config", "--modversion", "FoundationModels", env=pkg_config)
     assert version == "0.1.0\n"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide/c-api.md"])
+def test_the_lines_that_the_pages_give_build_a_program(page, prefix, pkg_config, tmp_path):
+    text = (ROOT / page).read_text()
+    lines = re.findall(r"^cc .*pkg-config.*$", text, re.M)
+    assert lines
+    for line in lines:
+        source = tmp_path / re.search(r"\S+\.c\b", line)[0]
+        shutil.copy(ROOT / "Examples/c/describe.c", source)
+        run("sh", "-ec", line, cwd=tmp_path, env=pkg_config)
+        made = re.search(r"-o (\S+)", line)
+        program = tmp_path / (made[1] if made else "a.out")
+        done = subprocess.run([program], env={}, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (2, "usage: describe PICTURE [PROMPT]\n")
+        program.unlink()
+    for lists in re.findall(r"^```cmake\n(.*?)^```$", text, re.M | re.S):
+        if shutil.which("cmake") is None:
+            pytest.skip("no cmake")
+        (tmp_path / "CMakeLists.txt").write_text(lists)
+        run("cmake", "-S", tmp_path, "-B", tmp_path / "out", f"-DCMAKE_PREFIX_PATH={prefix}")
+        run("cmake", "--build", tmp_path / "out")
+        done = subprocess.run([tmp_path / "out/describe"], env={}, check=False)
+        assert done.returncode == 2
 
 
 def test_the_command_runs_where_it_lies_and_when_moved(prefix, tmp_path):

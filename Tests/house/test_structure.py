@@ -228,6 +228,21 @@ def test_no_function_is_a_stub(root):
     assert found == []
 
 
+def test_nobody_is_told_to_install_the_name(root):
+    """There is no openfm on PyPI; who takes the name could put anything there."""
+    found = [
+        f"{file.relative_to(root)}: {line.strip()}"
+        for folder in ("README.md", "docs", "Sources", "python", "scripts", "Examples")
+        for file in ([root / folder] if (root / folder).is_file() else (root / folder).rglob("*"))
+        if file.suffix in (".md", ".swift", ".py", ".sh", ".ipynb", "")
+        and file.is_file()
+        and not file.is_symlink()
+        for line in file.read_text().splitlines()
+        if re.search(r"pip install\b.*?[\s'\"]openfm(\[|[\s'\"`.,;)]|$)", line)
+    ]
+    assert found == []
+
+
 def test_licence_is_whole(root):
     text = (root / "LICENSE").read_text()
     assert "Apache License" in text

@@ -13,9 +13,11 @@ from typing import Any
 
 import openfm as fm
 import pytest
+from conftest import Models
 from openfm.evaluation import EvaluationError
 from openfm.evaluation._cases import load_cases
 from openfm.evaluation._prompts import describe_prompt, prompt_maker
+from PIL import Image
 
 
 @dataclasses.dataclass
@@ -129,6 +131,24 @@ def test_a_folder_of_pictures(tmp_path: Path, picture: Path) -> None:
         load_cases(moved / "empty")
 
 
+def test_a_folder_gives_cases_that_can_be_asked(tmp_path: Path) -> None:
+    """Of every format that Pillow writes, and of names of more: each case is a picture that is
+    read, and no format that is read is left out."""
+    known = {*fm.build_info()["image_formats"], *fm.build_info()["missing_image_formats"]}
+    Image.init()
+    for suffix, kind in [*Image.EXTENSION.items(), (".jxl", "JXL")]:
+        if kind in ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "TGA", "ICO", "JXL"):
+            Image.new("RGB", (32, 32), "red").save(
+                tmp_path / f"picture{suffix}", "PNG" if kind == "JXL" else kind
+            )
+    cases = load_cases(tmp_path)
+    kinds = {fm.inspect_image(case.data["image"]).mime_type.partition("/")[2] for case in cases}
+    assert kinds == {"jpeg", "png", "webp", "gif", "bmp"} <= known
+    suffixes = {case.data["image"].suffix for case in cases}
+    assert {".jpg", ".jpeg", ".png", ".bmp"} <= suffixes
+    assert not suffixes & {".tif", ".tiff", ".jxl", ".ppm", ".ico"}
+
+
 def test_a_key_is_the_cases_own_and_no_others() -> None:
     class Colour(str, enum.Enum):
         RED = "red"
@@ -177,6 +197,47 @@ def test_a_template_takes_pictures(picture: Path) -> None:
     many = make("{images:image=P}", {"images": [str(picture), str(picture)]})
     assert [item.label for item in many] == ["P1", "P2"]
     assert describe_prompt(many) == "[image: P1]\n[image: P2]"
+
+
+@pytest.mark.parametrize("empty", [None, "", "  "])
+@pytest.mark.parametrize(
+    ("prompt", "column"),
+    [
+        ("What?", "image"),
+        ("What is {image}?", "image"),
+        ("What?", "images"),
+        ("What is {photo:image}?", "photo"),
+        ("What is {photo}?", "photo"),
+    ],
+)
+def test_an_empty_cell_is_no_prompt_without_its_picture(
+    prompt: str, column: str, empty: str | None, picture: Path
+) -> None:
+    cases = load_cases([{column: picture, "expected": 1}, {column: empty, "expected": 2}])
+    maker = prompt_maker(prompt)
+    maker.check(cases)
+    asyncio.run(maker.make(cases[0]))
+    with pytest.raises(EvaluationError, match=f"case 1 has no picture in '{column}'"):
+        asyncio.run(maker.make(cases[1]))
+
+
+def test_a_picture_that_no_case_has_is_not_missed(picture: Path) -> None:
+    assert make("What?", {"image": None, "images": ""}) == ["What?"]
+    cases = load_cases([{"image": picture}, {"text": "on purpose"}, {"images": []}])
+    maker = prompt_maker("What?")
+    maker.check(cases)
+    assert [asyncio.run(maker.make(case)) for case in cases[1:]] == [["What?"], ["What?"]]
+
+
+def test_a_row_without_its_picture_fails_and_says_so(
+    tmp_path: Path, picture: Path, model: Models
+) -> None:
+    table = tmp_path / "cases.csv"
+    table.write_text(f"image,expected\n{picture},x\n,y\n")
+    result = fm.evaluate(table, "What?", model=model(), progress=False)
+    assert [row.failed for row in result] == [False, True]
+    assert result.failed[0].error.kind == "EvaluationError"
+    assert "case 1 has no picture in 'image'" in result.failed[0].error.message
 
 
 def test_paths_in_a_file_are_relative_to_it(

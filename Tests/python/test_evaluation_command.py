@@ -127,6 +127,13 @@ def test_structured_answers_are_scored_by_field(run: Run, tmp_path: Path) -> Non
         (("cases.jsonl", "--prompt", "prompt.txt", "--model", "x"), "--model names a model on"),
         (("cases.jsonl", "--prompt", "prompt.txt", "--out", "prompt.txt"), "no file of results"),
         (("cases.jsonl", "--nonsense"), "unrecognized arguments: --nonsense"),
+        *(
+            (("cases.jsonl", "--prompt", "prompt.txt", option, value), option)
+            for option in ("--fail-under", "--tolerance", "--timeout", "--temperature")
+            for value in ("nan", "inf", "much")
+        ),
+        (("cases.jsonl", "--prompt", "prompt.txt", "--fail-under", "2"), "from 0 to 1"),
+        (("cases.jsonl", "--prompt", "prompt.txt", "--fail-under=-0.1"), "from 0 to 1"),
     ],
 )
 def test_what_is_wrong_is_one_line(
@@ -186,7 +193,8 @@ def test_without_the_package_it_says_what_to_install(
     done = subprocess.run([FM, "eval", "x"], env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "needs the Python package openfm" in done.stderr and done.stderr.count("\n") == 1
-    assert "-m pip install openfm" in done.stderr
+    # A file that the user has, never a name on an index that anyone could take.
+    assert "-m pip install ./openfm-*.whl" in done.stderr
     # What lies in the working directory is not run.
     (tmp_path / "openfm").mkdir()
     (tmp_path / "openfm" / "__init__.py").write_text("print('hijacked')")

@@ -9,6 +9,7 @@ import itertools
 import threading
 import time
 import weakref
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -679,6 +680,123 @@ def test_another_loop_is_refused_at_once(model: Models) -> None:
     asyncio.run(main())
     assert [type(error) for error in caught] == [fm.ConcurrentRequestsError]
     assert "thread" in str(caught[0])
+
+
+def _stream(kind: str, model: Models) -> fm.ResponseStream[Any, Any]:
+    """One of some steps with a moment between them."""
+    if kind == "guided":
+        session = fm.LanguageModelSession(model=model("text", text='"a b c d e f g h"', delay=0.03))
+        return session.stream_response("x", json_schema={"type": "string"})
+    session = fm.LanguageModelSession(model=model("slow-stream", chunks=8, delay=0.03))
+    return session.stream_deltas("x") if kind == "deltas" else session.stream_response("x")
+
+
+def _elsewhere(use: Callable[[], Awaitable[object]]) -> None:
+    """Uses something of a stream on a loop of its own."""
+
+    async def main() -> None:
+        await asyncio.wait_for(use(), 10)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["snapshots", "deltas", "guided"])
+def test_a_stream_of_another_loop_is_refused_at_once(kind: str, model: Models) -> None:
+    """In whatever way it is used there, and it goes on where it belongs."""
+    stream = _stream(kind, model)
+    uses: list[Callable[[], Awaitable[object]]] = [
+        stream.__anext__,
+        stream.aclose,
+        stream.collect,
+        lambda: stream.asend(None),
+        lambda: stream.athrow(ValueError("thrown")),
+    ]
+
+    async def main() -> None:
+        await stream.__anext__()
+        for use in uses:
+            with pytest.raises(fm.ConcurrentRequestsError, match="another event loop"):
+                await asyncio.to_thread(_elsewhere, use)
+        rest = await stream.collect()
+        assert (rest.to_json() if kind == "guided" else rest) is not None
+
+    asyncio.run(main())
+
+
+def test_a_step_of_a_stream_does_not_move_to_another_loop(model: Models) -> None:
+    async def main() -> None:
+        session = fm.LanguageModelSession(model=model("hang-midstream"))
+        stream = session.stream_response("x")
+        await stream.__anext__()
+        step = asyncio.ensure_future(stream.__anext__())
+        await asyncio.sleep(0)
+        for use in (stream.__anext__, stream.aclose):
+            with pytest.raises(fm.ConcurrentRequestsError, match="another event loop"):
+                await asyncio.to_thread(_elsewhere, use)
+        step.cancel()
+        await asyncio.wait([step])
+        assert not session.is_responding
+
+    asyncio.run(main())
+
+
+def test_a_stream_ends_with_its_loop(model: Models) -> None:
+    """It cannot be read any more, but closed; and the session is free."""
+    session = fm.LanguageModelSession(model=model("hang-midstream"))
+    stream = session.stream_response("x")
+
+    async def begin() -> None:
+        await stream.__anext__()
+
+    asyncio.run(begin())
+    with pytest.raises(RuntimeError, match="closed"):
+        _elsewhere(stream.__anext__)
+    _elsewhere(stream.aclose)
+    with pytest.raises(RuntimeError, match="before its answer was complete"):
+        _elsewhere(stream.collect)
+
+    async def again() -> None:
+        async for _ in session.stream_response("x"):
+            break
+
+    asyncio.run(again())
+
+
+@pytest.mark.parametrize("kind", ["snapshots", "deltas", "guided"])
+@pytest.mark.parametrize("how", ["before the start", "after a part", "thrown at", "cancelled"])
+def test_no_part_passes_for_the_whole_answer(kind: str, how: str, model: Models) -> None:
+
+    async def main() -> None:
+        stream = _stream(kind, model)
+        if how != "before the start":
+            await stream.__anext__()
+        if how == "thrown at":
+            with pytest.raises(KeyError):
+                await stream.athrow(KeyError("k"))
+        elif how == "cancelled":
+            step = asyncio.ensure_future(stream.collect())
+            await asyncio.sleep(0)
+            step.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await step
+        else:
+            await stream.aclose()
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="before its answer was complete"):
+                await stream.collect()
+
+    asyncio.run(main())
+
+
+def test_a_whole_answer_can_be_collected_after_the_end(model: Models) -> None:
+    async def main() -> None:
+        session = fm.LanguageModelSession(model=model("slow-stream", chunks=3))
+        stream = session.stream_response("x")
+        parts = [part async for part in stream]
+        await stream.aclose()
+        assert await stream.collect() == parts[-1] == await stream.collect()
+
+    asyncio.run(main())
 
 
 def test_threads_with_sessions_of_their_own(model: Models) -> None:

@@ -6,15 +6,20 @@ import asyncio
 import contextvars
 import gc
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import openfm as fm
 import pytest
-from conftest import Live, Models
+from conftest import ROOT, Live, Models
 from scripted_server import ScriptedServer
 
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
@@ -181,6 +186,73 @@ def test_a_tools_error_can_be_its_output(tool_model: Any) -> None:
         model=tool_model(("broken", {})), tools=[Simple("broken", fail)], tool_errors="output"
     )
     assert "Tool error: no such city" in asyncio.run(session.respond("?"))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TimeoutError(), "TimeoutError"),
+        (KeyError("city"), "KeyError: 'city'"),
+        (KeyError("a city"), "KeyError: 'a city'"),
+        (AssertionError(), "AssertionError"),
+        (IndexError(5), "IndexError: 5"),
+        (ValueError(" "), "ValueError"),
+        (OSError(2, "No such file", "x.txt"), "[Errno 2] No such file: 'x.txt'"),
+        (asyncio.CancelledError(), "CancelledError"),
+    ],
+    ids=repr,
+)
+def test_a_tools_error_says_what_it_is(tool_model: Any, error: BaseException, words: str) -> None:
+    """To who asked and to the model: a class, where the exception says nothing by itself."""
+
+    async def fail() -> str:
+        raise error
+
+    def session(**more: Any) -> fm.LanguageModelSession:
+        return fm.LanguageModelSession(
+            model=tool_model(("broken", {})), tools=[Simple("broken", fail)], **more
+        )
+
+    with pytest.raises(fm.ToolCallError) as caught:
+        asyncio.run(session().respond("?"))
+    assert str(caught.value) == f"Tool 'broken' failed: {words}"
+    if isinstance(error, Exception):
+        read = asyncio.run(session(tool_errors="output").respond("?"))
+        assert f"Tool error: {words}" in read
+
+
+@pytest.mark.parametrize("leaves", ["SystemExit(3)", "KeyboardInterrupt()"])
+def test_an_exit_inside_a_tool_is_said_once(server: ScriptedServer, leaves: str) -> None:
+    """It ends the program, as anywhere, and leaves no second traceback of a lost task."""
+    calls = urlencode({"calls": json.dumps([{"name": "leave", "arguments": {}}])})
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", f"""
+import asyncio, gc
+import openfm as fm
+
+class Leave(fm.Tool):
+    name = description = "leave"
+    arguments_schema = {{"type": "object", "properties": {{}}, "additionalProperties": False}}
+
+    async def call(self, args):
+        raise {leaves}
+
+model = fm.ChatCompletionsLanguageModel({server.base_url!r}, {f"scenario:tools?{calls}"!r})
+session = fm.LanguageModelSession(model=model, tools=[Leave()])
+try:
+    asyncio.run(session.respond("?"))
+finally:
+    gc.collect()
+"""],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == (3 if "Exit" in leaves else -signal.SIGINT), done.stderr
+    assert "never retrieved" not in done.stderr
+    assert done.stderr.count("Traceback") == ("Exit" not in leaves), done.stderr
 
 
 @pytest.mark.parametrize(

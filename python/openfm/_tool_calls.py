@@ -11,6 +11,7 @@ from typing import Any
 
 from ._ctypes_bindings import lib
 from ._native import Handle
+from .errors import told
 from .generable import GeneratedContent
 from .prompt import Attachment, check_prompt, compose
 from .tool import Tool
@@ -47,7 +48,7 @@ class ToolCalls:
         # A task takes a copy of the context it is made in; a keyword for that came with 3.11.
         task = self._context.run(loop.create_task, self._run(tool, key, content))
         self._tasks[key] = task
-        task.add_done_callback(lambda _: self._tasks.pop(key, None))
+        task.add_done_callback(lambda task: self._ended(key, task))
 
     def cancel(self, payload: str) -> None:
         """Ends a call that nobody waits for any more."""
@@ -55,6 +56,13 @@ class ToolCalls:
         task = self._tasks.get((call["tool"], call["call_id"]))
         if task is not None:
             task.cancel()
+
+    def _ended(self, key: tuple[str, int], task: asyncio.Task[None]) -> None:
+        self._tasks.pop(key, None)
+        # An exit or an interrupt, which the loop itself has raised on: looked at, so that asyncio
+        # does not print it once more as one that nobody took.
+        if not task.cancelled():
+            task.exception()
 
     def end(self) -> None:
         """The request is over."""
@@ -75,9 +83,9 @@ class ToolCalls:
             self._fail(handle, key, error, "the call was cancelled")
             raise
         except Exception as error:
-            self._fail(handle, key, error, str(error) or type(error).__name__)
+            self._fail(handle, key, error, told(error))
         except BaseException as error:
-            self._fail(handle, key, error, repr(error))
+            self._fail(handle, key, error, told(error))
             raise
 
     def _fail(

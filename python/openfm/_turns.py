@@ -42,11 +42,23 @@ class Turn:
     def is_of_current_task(self) -> bool:
         return self.task is not None and self.task() is asyncio.current_task()
 
+    def check_loop(self) -> None:
+        """Raises ConcurrentRequestsError in another loop than its own, which nothing that comes of
+        the request would ever wake; RuntimeError where its own is closed."""
+        loop = self.loop
+        if loop is None:
+            raise RuntimeError(
+                "the event loop that this stream was started on is closed, and its request with it"
+            )
+        if loop is not asyncio.get_running_loop():
+            _refuse("this stream was started on another event loop; read and close it there")
+
     def move_to_current_task(self) -> None:
-        """A stream may be handed to another task, which then holds it."""
+        """A stream may be handed to another task of its loop, which then holds it."""
         task = asyncio.current_task()
-        if self.task is not None and self.task() is task:
+        if task is not None and self.task is not None and self.task() is task:
             return
+        self.check_loop()
         self.task = None if task is None else weakref.ref(task)
 
 

@@ -619,6 +619,16 @@ class RequestTooLargeError(ServerError):
 # ---- The rest
 
 
+def told(error: BaseException) -> str:
+    """What an exception says; with its class where that is nothing, or a word such as the key of a
+    KeyError, which say nothing by themselves."""
+    text = str(error)
+    name = type(error).__name__
+    if not text.strip():
+        return name
+    return f"{name}: {text}" if isinstance(error, KeyError) or len(text.split()) < 2 else text
+
+
 class ToolCallError(FoundationModelsError):
     """A tool failed: it raised ``underlying_error``, or the model called it wrongly."""
 
@@ -632,7 +642,7 @@ class ToolCallError(FoundationModelsError):
         code: int | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        message = f"Tool {tool_name!r} failed: {underlying_error}"
+        message = f"Tool {tool_name!r} failed: {told(underlying_error)}"
         super().__init__(message, code=code, details=details)
         self.tool_name = tool_name
         self.underlying_error = underlying_error

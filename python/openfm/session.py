@@ -537,7 +537,8 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
     """Snapshots or pieces of an answer, as an asynchronous generator gives them.
 
     Reading it to its end, ``aclose()``, an error and dropping it all end the request and free the
-    session. It is a class and no ``async def`` generator because such a one, when dropped after a
+    session. Another loop than the one that it was started on gets ConcurrentRequestsError.
+    It is a class and no ``async def`` generator because such a one, when dropped after a
     ``break``, ends only some time later, and the session would be busy until then.
     """
 
@@ -558,7 +559,7 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
         self._turn: Turn | None = None
         self._request: Request | None = None
         self._gave = False
-        self._failed = False
+        self._is_whole = False
         self._running = False
         self._closed = False
 
@@ -568,16 +569,18 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
     async def __anext__(self) -> _Snapshot:
         # One coroutine and no more: every further one would be paid for with every chunk.
         if self._running:
+            if self._turn is not None:
+                self._turn.check_loop()
             raise RuntimeError("the stream is being read already; one task reads it at a time")
         if self._closed:
             raise StopAsyncIteration
+        if self._turn is not None:
+            self._turn.move_to_current_task()
         self._running = True
         try:
             request = self._request
             if request is None:
                 request = await self._start()
-            elif self._turn is not None:
-                self._turn.move_to_current_task()
             while True:
                 if request.pending:
                     if self._guide is not None:
@@ -600,11 +603,11 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
             self._drop()
             raise
         except BaseException:
-            self._failed = True
             await self._end()
             raise
         finally:
             self._running = False
+        self._is_whole = True
         if not self._gave and not self._deltas:
             # The last snapshot is always the whole answer: also one without a word, and a guided
             # one, which is known to be valid only now.
@@ -617,6 +620,11 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
 
     async def aclose(self) -> None:
         """Stops the request and waits until the session is free. After the end: nothing."""
+        if self._turn is not None:
+            if self._turn.loop is None:
+                # Nothing of a closed loop can be waited for.
+                return self._drop()
+            self._turn.check_loop()
         if self._running:
             raise RuntimeError("the stream is being read; cancel the task that reads it")
         await self._end()
@@ -626,7 +634,7 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
         of pieces it gives what had not been read."""
         pieces = [part async for part in self]
         request = self._request
-        if request is None or not request.done or self._failed:
+        if request is None or not self._is_whole:
             raise RuntimeError("the stream was closed before its answer was complete")
         if self._deltas:
             return cast("_Answer", "".join(cast("list[str]", pieces)))
@@ -645,7 +653,7 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
         traceback: TracebackType | None = None,
     ) -> _Snapshot:
         """Stops the request and raises the exception."""
-        await self._end()
+        await self.aclose()
         if isinstance(kind, BaseException):
             raise kind
         raise error if isinstance(error, BaseException) else kind()

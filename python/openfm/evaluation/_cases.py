@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from .._native import build_info
 from ..prompt import Attachment
 from ._errors import EvaluationError
 from ._values import fingerprint, plain
@@ -22,11 +23,9 @@ __all__ = ["IMAGE_FIELDS", "Case", "load_cases"]
 # Members that are pictures without saying so.
 IMAGE_FIELDS: Final = ("image", "images")
 
-# Names by which a folder's pictures are told from its other files; what they really are is looked
-# at when they are sent.
-_SUFFIXES: Final = frozenset(
-    ".jpg .jpeg .jpe .png .gif .webp .bmp .tif .tiff .heic .heif .avif .jxl".split()
-)
+# How files of the library's formats are named beside the format's own name. By these a folder's
+# pictures are told from its other files; what they really are is looked at when they are sent.
+_OTHER_SUFFIXES: Final = {"jpeg": (".jpg", ".jpe"), "heic": (".heif",)}
 
 
 @dataclass(frozen=True)
@@ -126,12 +125,24 @@ def _path(value: Any, folder: Path) -> Any:
 # ---- Folders and files
 
 
+def _suffixes() -> frozenset[str]:
+    """Of the formats that the library knows; of one that needs something installed first, too: to
+    be told of that is better than a case that is missing."""
+    known = build_info()
+    return frozenset(
+        suffix
+        for name in (*known["image_formats"], *known["missing_image_formats"])
+        for suffix in (f".{name}", *_OTHER_SUFFIXES.get(name, ()))
+    )
+
+
 def _of_folder(folder: Path) -> Iterator[dict[str, Any]]:
+    suffixes = _suffixes()
     found = False
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if name.startswith(".") or os.path.splitext(name)[1].lower() not in _SUFFIXES:
+            if name.startswith(".") or os.path.splitext(name)[1].lower() not in suffixes:
                 continue
             found = True
             relative = Path(parent, name).relative_to(folder)
@@ -141,7 +152,7 @@ def _of_folder(folder: Path) -> Iterator[dict[str, Any]]:
             yield case
     if not found:
         raise EvaluationError(
-            f"the folder {folder} holds no pictures ({', '.join(sorted(_SUFFIXES))})"
+            f"the folder {folder} holds no pictures ({', '.join(sorted(suffixes))})"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -78,6 +79,24 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(USAGE)
 
 
+def _share(text: str) -> float:
+    """A bound that a score can reach."""
+    value = _finite(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be from 0 to 1, as scores are, not {text}")
+    return value
+
+
+def _finite(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a number, not {text}")
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="fm eval",
@@ -97,8 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--expected", metavar="MEMBER", default="expected", help="member with what is right")
     add("--ignore-case", action="store_true", help="in exact and regex (contains always does)")
-    add("--tolerance", metavar="X", type=float, default=0.0, help="of numeric and fields-f1")
-    add("--fail-under", metavar="SCORE", type=float, help="exit with 7 when a score is lower")
+    add("--tolerance", metavar="X", type=_finite, default=0.0, help="of numeric and fields-f1")
+    add("--fail-under", metavar="SCORE", type=_share, help="exit with 7 when a score is lower")
     add("--out", metavar="FILE", help="append every row to this .jsonl, and go on from it")
     add("--cache", metavar="DIR", help="keep answers here, and use those that are there")
     add("--report", metavar="FILE", help="write an HTML report")
@@ -106,10 +125,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--model-url", metavar="URL", help="a server to ask instead of the default model")
     add("--model", metavar="NAME", help="the model's name there")
     add("--max-concurrency", metavar="N", type=int, default=8, help="requests at once (default 8)")
-    add("--timeout", metavar="S", type=float, help="seconds for a row")
+    add("--timeout", metavar="S", type=_finite, help="seconds for a row")
     add("--retries", metavar="N", type=int, default=3, help="more attempts (default 3)")
     add("--patience", metavar="S", type=float, default=300.0, help="seconds of 429/503 to wait out")
-    add("--temperature", metavar="T", type=float, help="sample by chance; else greedy")
+    add("--temperature", metavar="T", type=_finite, help="sample by chance; else greedy")
     add("--max-tokens", metavar="N", type=int, help="longest answer")
     add("--repeat", metavar="N", type=int, default=1, help="ask each case N times")
     add("--seed", metavar="N", type=int, default=0, help="of the first repeat")

@@ -114,6 +114,8 @@ class _Template(PromptMaker):
                     "attachment"
                 )
         self._fields = [part for part in self._parts if isinstance(part, _Field)]
+        # Members that are pictures in some case: where the cell is empty, one was forgotten.
+        self._pictured: frozenset[str] = frozenset()
         self.description = {
             "template": [part if isinstance(part, str) else plain(part) for part in parts]
         }
@@ -126,6 +128,10 @@ class _Template(PromptMaker):
                     f"the prompt names {{{field.name}}}, which no case has; the cases have: {known}"
                     " (a brace that is text is written twice)"
                 )
+        names = {*IMAGE_FIELDS, *(field.name for field in self._fields)}
+        self._pictured = frozenset(
+            name for name in names if any(_shows_picture(case.data, name) for case in cases)
+        )
 
     async def make(self, case: Case) -> list[PromptComponent]:
         # Reads the pictures' files.
@@ -139,16 +145,17 @@ class _Template(PromptMaker):
                 components.append(part)
                 continue
             value = _value(case, part.name)
-            if part.is_image or part.name in IMAGE_FIELDS or _is_picture(value):
+            is_picture = part.is_image or part.name in IMAGE_FIELDS or part.name in self._pictured
+            if is_picture or _is_picture(value):
                 names_picture = True
-                components += _pictures(value, part.label, case)
+                components += _pictures(value, part, case)
             else:
                 components.append(_text(value, part.spec, part.name))
         if not names_picture:
             before: list[PromptComponent] = []
             for name in IMAGE_FIELDS:
-                if case.data.get(name) not in (None, ""):
-                    before += _pictures(case.data[name], None, case)
+                if name in case.data and (name in self._pictured or not _is_empty(case.data[name])):
+                    before += _pictures(case.data[name], _Field(name, "image"), case)
             components = [*before, *components]
         return check_prompt(_joined(components))
 
@@ -220,10 +227,26 @@ def _is_picture(value: Any) -> bool:
     return isinstance(value, (Attachment, os.PathLike))
 
 
-def _pictures(value: Any, label: str | None, case: Case) -> list[PromptComponent]:
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _shows_picture(data: Mapping[str, Any], name: str) -> bool:
+    if name in IMAGE_FIELDS:
+        return not _is_empty(data.get(name))
+    return _has(data, name) and _is_picture(_look_up(data, name))
+
+
+def _pictures(value: Any, field: _Field, case: Case) -> list[PromptComponent]:
     values = value if isinstance(value, (list, tuple)) else [value]
+    label = field.label
     made: list[PromptComponent] = []
     for number, item in enumerate(values, 1):
+        if _is_empty(item):
+            raise EvaluationError(
+                f"case {case.index} has no picture in {field.name!r}: it is empty; give the path "
+                "of one, or leave the case out"
+            )
         if isinstance(item, Attachment):
             made.append(item)
             continue
