@@ -43,9 +43,12 @@ struct PatternParser {
   private var next: Unicode.Scalar? { position < scalars.count ? scalars[position] : nil }
 
   private mutating func take(_ text: String) -> Bool {
-    let wanted = Array(text.unicodeScalars)
-    guard scalars[position...].starts(with: wanted) else { return false }
-    position += wanted.count
+    var end = position
+    for scalar in text.unicodeScalars {
+      guard end < scalars.count, scalars[end] == scalar else { return false }
+      end += 1
+    }
+    position = end
     return true
   }
 

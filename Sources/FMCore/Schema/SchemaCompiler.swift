@@ -67,17 +67,18 @@ struct SchemaCompiler {
     var rules = SchemaRules()
     var order: [String]?
     for (keyword, value) in object.members {
-      let place = "\(path)/\(keyword)"
       if keyword == "x-order" {
-        order = try texts(value, place)
+        order = try texts(value, "\(path)/\(keyword)")
         continue
       }
       if keyword == "$ref" {
-        guard let reference = value.stringValue else { throw bad(place, "it is a string") }
+        guard let reference = value.stringValue else {
+          throw bad("\(path)/\(keyword)", "it is a string")
+        }
         unresolved.append((reference, index))
         continue
       }
-      try read(keyword, value, of: object, into: &rules, at: place, isRoot: index == 0)
+      try read(keyword, value, of: object, into: &rules, in: path, isRoot: index == 0)
     }
     if let order {
       // An order says how members are written; one that names what is not there says nothing of it.
@@ -98,8 +99,10 @@ struct SchemaCompiler {
 
   private mutating func read(
     _ keyword: String, _ value: JSONValue, of schema: JSONObject, into rules: inout SchemaRules,
-    at path: String, isRoot: Bool
+    in parent: String, isRoot: Bool
   ) throws(SchemaError) {
+    // Put together where it is needed: most keywords are right, and hold no schemas.
+    var path: String { "\(parent)/\(keyword)" }
     switch keyword {
     case "type": rules.types = try types(value, path)
     case "enum":
@@ -119,12 +122,11 @@ struct SchemaCompiler {
     case "not": rules.not = try compile(value, at: path)
     case "if":
       let condition = try compile(value, at: path)
-      let base = path.dropLast(keyword.count)
       let then = try schema["then"].map { then throws(SchemaError) in
-        try compile(then, at: base + "then")
+        try compile(then, at: "\(parent)/then")
       }
       let otherwise = try schema["else"].map { otherwise throws(SchemaError) in
-        try compile(otherwise, at: base + "else")
+        try compile(otherwise, at: "\(parent)/else")
       }
       rules.condition = .init(condition: condition, then: then, otherwise: otherwise)
     case "then", "else":
@@ -173,7 +175,9 @@ struct SchemaCompiler {
     return indices
   }
 
-  private func types(_ value: JSONValue, _ path: String) throws(SchemaError) -> SchemaRules.Types {
+  private func types(_ value: JSONValue, _ path: @autoclosure () -> String) throws(SchemaError)
+    -> SchemaRules.Types
+  {
     var types: SchemaRules.Types = []
     let names = value.stringValue.map { [JSONValue.string($0)] } ?? value.arrayValue ?? []
     for name in names {
@@ -185,20 +189,21 @@ struct SchemaCompiler {
       case "string": types.insert(.string)
       case "array": types.insert(.array)
       case "object": types.insert(.object)
-      default: throw bad(path, "\(shortened(name.jsonText)) is no JSON Schema type")
+      default: throw bad(path(), "\(shortened(name.jsonText)) is no JSON Schema type")
       }
     }
-    guard !types.isEmpty else { throw bad(path, "it is the name of a type, or a list of them") }
+    guard !types.isEmpty else { throw bad(path(), "it is the name of a type, or a list of them") }
     return types
   }
 
   // MARK: - The keywords of one type
 
   private func readNumber(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules, at path: String
+    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    at path: @autoclosure () -> String
   ) throws(SchemaError) {
     guard case .number(let number) = value, number.doubleValue.isFinite else {
-      throw bad(path, "it is a number")
+      throw bad(path(), "it is a number")
     }
     var all = rules.number ?? .init()
     switch keyword {
@@ -207,26 +212,27 @@ struct SchemaCompiler {
     case "exclusiveMinimum": all.exclusiveMinimum = number
     case "exclusiveMaximum": all.exclusiveMaximum = number
     default:
-      guard number.doubleValue > 0 else { throw bad(path, "it is above 0") }
+      guard number.doubleValue > 0 else { throw bad(path(), "it is above 0") }
       all.multipleOf = number
     }
     rules.number = all
   }
 
   private func readString(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules, at path: String
+    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    at path: @autoclosure () -> String
   ) throws(SchemaError) {
     var all = rules.string ?? .init()
     switch keyword {
-    case "minLength": all.least = try count(value, path)
-    case "maxLength": all.most = try count(value, path)
+    case "minLength": all.least = try count(value, path())
+    case "maxLength": all.most = try count(value, path())
     default:
-      guard let text = value.stringValue else { throw bad(path, "a pattern is a string") }
+      guard let text = value.stringValue else { throw bad(path(), "a pattern is a string") }
       do throws(PatternError) {
         all.pattern = try Pattern(text)
       } catch {
         throw unsupported(
-          path,
+          path(),
           "the pattern \(quoted(shortened(text))) cannot be used: \(error.reason)"
             + " (at character \(error.offset))")
       }
@@ -235,63 +241,65 @@ struct SchemaCompiler {
   }
 
   private mutating func readArray(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules, at path: String
+    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    at path: @autoclosure () -> String
   ) throws(SchemaError) {
     var all = rules.array ?? .init()
     switch keyword {
     case "items":
       guard value.arrayValue == nil else {
-        throw unsupported(path, "a list of schemas is written as prefixItems")
+        throw unsupported(path(), "a list of schemas is written as prefixItems")
       }
-      all.items = try compile(value, at: path)
-    case "prefixItems": all.prefix = try compileList(value, at: path)
-    case "minItems": all.least = try count(value, path)
-    case "maxItems": all.most = try count(value, path)
-    case "contains": all.contains = try compile(value, at: path)
-    case "minContains": all.leastContained = try count(value, path)
-    case "maxContains": all.mostContained = try count(value, path)
+      all.items = try compile(value, at: path())
+    case "prefixItems": all.prefix = try compileList(value, at: path())
+    case "minItems": all.least = try count(value, path())
+    case "maxItems": all.most = try count(value, path())
+    case "contains": all.contains = try compile(value, at: path())
+    case "minContains": all.leastContained = try count(value, path())
+    case "maxContains": all.mostContained = try count(value, path())
     default:
-      guard let flag = value.boolValue else { throw bad(path, "it is true or false") }
+      guard let flag = value.boolValue else { throw bad(path(), "it is true or false") }
       all.isUnique = flag
     }
     rules.array = all
   }
 
   private mutating func readObject(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules, at path: String
+    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    at path: @autoclosure () -> String
   ) throws(SchemaError) {
     var all = rules.object ?? .init()
     switch keyword {
     case "properties":
-      for (name, schema) in try members(value, path) {
+      for (name, schema) in try members(value, path()) {
         guard all.properties[name] == nil else {
           throw .duplicateProperty(
             schema: self.name, property: name,
             context: .init(
-              debugDescription: "The schema is wrong at \(path): the property \(quoted(name)) is"
+              debugDescription: "The schema is wrong at \(path()): the property \(quoted(name)) is"
                 + " there twice."))
         }
-        all.properties[name] = try compile(schema, at: "\(path)/\(escapedPointer(name))")
+        all.properties[name] = try compile(schema, at: "\(path())/\(escapedPointer(name))")
       }
-    case "required": all.required = try texts(value, path)
-    case "additionalProperties": all.additional = try compile(value, at: path)
-    case "propertyNames": all.names = try compile(value, at: path)
-    case "minProperties": all.least = try count(value, path)
-    case "maxProperties": all.most = try count(value, path)
+    case "required": all.required = try texts(value, path())
+    case "additionalProperties": all.additional = try compile(value, at: path())
+    case "propertyNames": all.names = try compile(value, at: path())
+    case "minProperties": all.least = try count(value, path())
+    case "maxProperties": all.most = try count(value, path())
     case "dependentRequired":
-      for (name, needs) in try members(value, path) {
-        all.dependencies.append((name: name, needs: try texts(needs, "\(path)/\(name)")))
+      for (name, needs) in try members(value, path()) {
+        all.dependencies.append((name: name, needs: try texts(needs, "\(path())/\(name)")))
       }
     default:
-      for (text, schema) in try members(value, path) {
+      for (text, schema) in try members(value, path()) {
         let pattern: Pattern
         do throws(PatternError) {
           pattern = try Pattern(text)
         } catch {
           throw unsupported(
-            path, "the pattern \(quoted(shortened(text))) cannot be used: \(error.reason)")
+            path(), "the pattern \(quoted(shortened(text))) cannot be used: \(error.reason)")
         }
-        let index = try compile(schema, at: "\(path)/\(escapedPointer(text))")
+        let index = try compile(schema, at: "\(path())/\(escapedPointer(text))")
         all.patterns.append((pattern: pattern, rules: index))
       }
     }
@@ -299,23 +307,27 @@ struct SchemaCompiler {
   }
 
   private func members(
-    _ value: JSONValue, _ path: String
+    _ value: JSONValue, _ path: @autoclosure () -> String
   ) throws(SchemaError) -> [(name: String, value: JSONValue)] {
-    guard let object = value.objectValue else { throw bad(path, "it is an object") }
+    guard let object = value.objectValue else { throw bad(path(), "it is an object") }
     return object.members
   }
 
-  private func count(_ value: JSONValue, _ path: String) throws(SchemaError) -> Int {
+  private func count(_ value: JSONValue, _ path: @autoclosure () -> String) throws(SchemaError)
+    -> Int
+  {
     guard let count = value.intValue, count >= 0 else {
-      throw bad(path, "it is a whole number of at least 0")
+      throw bad(path(), "it is a whole number of at least 0")
     }
     return count
   }
 
-  private func texts(_ value: JSONValue, _ path: String) throws(SchemaError) -> [String] {
+  private func texts(_ value: JSONValue, _ path: @autoclosure () -> String) throws(SchemaError)
+    -> [String]
+  {
     var texts: [String] = []
     for element in value.arrayValue ?? [.null] {
-      guard let text = element.stringValue else { throw bad(path, "it is a list of names") }
+      guard let text = element.stringValue else { throw bad(path(), "it is a list of names") }
       texts.append(text)
     }
     return texts
