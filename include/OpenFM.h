@@ -503,8 +503,11 @@ int64_t FMImageEstimateTokens(const char *_Nonnull model, int width, int height,
 /*
  * Options of a request beside those of FMLanguageModelSessionRespond:
  *   {"include_schema_in_prompt": bool,  tell the model the schema in the prompt too; true when absent
- *    "repair_attempts": 0-3}            a model whose answer is not valid is told why and asked again
+ *    "repair_attempts": 0-3,            a model whose answer is not valid is told why and asked again
  *                                       so often within the request; 0 when absent
+ *    "reasoning_level": "light", "moderate", "deep", or a word of the model's own}
+ *                                       how much the model is to think; code 160 for a model without
+ *                                       "reasoning" among its capabilities
  *
  * An answer's schema goes to the server in the form that the server's grammar holds; the answer is
  * checked here by the schema as it was given, and its members are put into the order of "x-order".
@@ -526,7 +529,8 @@ FMGenerationSchemaRef _Nullable FMGenerationSchemaCreateFromJSON(
 
 /*
  * What the schema builder of FoundationModels.h makes, in one call, for bindings:
- *   DECLARATION = {"name", "description"?, "properties": [PROPERTY...], "references"?: [DECLARATION...]}
+ *   DECLARATION = {"name", "description"?, "properties": [PROPERTY...], "references"?: [REFERENCE...]}
+ *   REFERENCE = DECLARATION or {"name", "schema": a JSON Schema, its "$defs" among the references}
  *   PROPERTY = {"name", "description"?, "optional"?: bool, "guides"?: [GUIDE...],
  *               "type": as FMGenerationSchemaPropertyCreate takes it, or
  *               "schema": a JSON Schema that refers to "#/$defs/NAME" for a reference}
@@ -572,7 +576,7 @@ void FMLanguageModelSessionResponseStreamIterateStructured(
 /*
  * Resolves an image reference (an object titled "ImageReference" whose property "attachmentLabel" a
  * guided answer or a tool's arguments hold): the newest attachment of that label in the session's
- * transcript, as JSON {"label", "path" or null, "orientation": 1-8, "sha256", "media_type",
+ * transcript, as JSON {"label", "path" or null, "orientation": 1-8, "sha256", "mime_type",
  * "byte_count"}. In guided answers only labels can appear that are attached; a schema that asks for
  * an image reference when none is, is refused with status 4. NULL with code 125 for a label that is
  * not there; the details hold "labels". Free with FMFreeString.

@@ -1,4 +1,5 @@
 import FMImaging
+import FMWire
 
 /// Something other than text that goes into a prompt, with a label by which a model can name it.
 public struct Attachment<Content> {
@@ -53,6 +54,15 @@ extension Attachment where Content == ImageAttachmentContent {
       content: ImageAttachmentContent(source: source, orientation: orientation), labelText: nil)
   }
 
+  /// The picture of a URL: `file:`, or `data:` with base64. Nothing is loaded from a network: a
+  /// picture that lies there is a failure, as one that cannot be read.
+  public init(imageURL: String, orientation: ImageOrientation? = nil) {
+    self.init(
+      content: ImageAttachmentContent(
+        source: ImageAttachmentContent.source(ofURL: imageURL), orientation: orientation),
+      labelText: nil)
+  }
+
   /// The same, throwing `ImageError` at once.
   public init(validating path: String, orientation: ImageOrientation? = nil) throws(ImageError) {
     self.init(try SourceImage(contentsOfFile: path), orientation: orientation)
@@ -89,6 +99,35 @@ extension Attachment where Content == ImageAttachmentContent {
 }
 
 extension ImageAttachmentContent {
+  static func source(ofURL url: String) -> Result<SourceImage, ImageError> {
+    if url.hasPrefix("data:") {
+      guard let comma = url.firstIndex(of: ","), url[..<comma].hasSuffix(";base64") else {
+        return .failure(
+          ImageError(
+            kind: .corrupt, message: "The data URL \(quoted(shortened(url))) holds no base64.",
+            path: nil))
+      }
+      return source(ofBase64: String(url[url.index(after: comma)...]), path: nil)
+    }
+    guard let path = FileURL.path(of: url) else {
+      return .failure(
+        ImageError(
+          kind: .notFound,
+          message:
+            "The picture at \(quoted(shortened(url))) is not loaded: only file: and data: URLs"
+            + " are; save it to a file and attach that.", path: url))
+    }
+    return Result { () throws(ImageError) in try SourceImage(contentsOfFile: path) }
+  }
+
+  static func source(ofBase64 text: String, path: String?) -> Result<SourceImage, ImageError> {
+    guard let bytes = Base64.bytes(of: text) else {
+      return .failure(
+        ImageError(kind: .corrupt, message: "The data of a picture is no base64.", path: path))
+    }
+    return Result { () throws(ImageError) in try SourceImage(bytes: bytes, path: path) }
+  }
+
   func prepare(policy: ImagePolicy) throws(ImageError) -> PreparedImage {
     try ImagePreparer.shared.prepare(
       try source.get(), orientation: orientation, policy: policyChanges.applied(to: policy))

@@ -115,6 +115,13 @@ extension ContextOptions {
     let options = MemberReader(object: object, name: "options", status: .unknown)
     includeSchemaInPrompt = try options.value(
       "include_schema_in_prompt", "boolean", \.boolValue)
+    let level = try options.value(
+      "reasoning_level", "level: light, moderate, deep, or a word of the model's own",
+      \.stringValue)
+    if let level {
+      guard !level.isEmpty else { throw options.wrong("reasoning_level", "level; it is empty") }
+      reasoningLevel = ReasoningLevel(name: level)
+    }
   }
 }
 

@@ -50,13 +50,14 @@ public struct ChatCompletionsLanguageModel: LanguageModel {
     set { configuration.imagePolicy = newValue }
   }
 
-  /// Vision and tools are declared unless the model was said to have none; whether the server really
-  /// has them is asked when the first picture or tool is sent, and `confirmedCapabilities` tells.
+  /// Vision, tools and levels of reasoning are declared unless the model was said to have none; whether the server really
+  /// has them is asked when the first of them is sent, and `confirmedCapabilities` tells.
   public var capabilities: LanguageModelCapabilities {
     var all: [LanguageModelCapabilities.Capability] = []
     if configuration.supportsImages != false { all.append(.vision) }
     if configuration.supportsGuidedGeneration { all.append(.guidedGeneration) }
     if configuration.supportsTools != false { all.append(.toolCalling) }
+    if configuration.takesReasoningLevels { all.append(.reasoning) }
     return LanguageModelCapabilities(all)
   }
 

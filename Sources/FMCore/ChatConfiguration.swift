@@ -70,8 +70,12 @@ package struct ChatConfiguration: Sendable, Hashable {
     if server.supportsTools == false || server.dialect.tools == .never {
       confirmed.remove(.toolCalling)
     }
+    if server.dialect.reasoningEffort == .none { confirmed.remove(.reasoning) }
     return confirmed
   }
+
+  /// As far as it is known without asking.
+  var takesReasoningLevels: Bool { knownDialect.map { $0.reasoningEffort != .none } ?? true }
 
   /// The row that applies as far as it is known without asking; nil = unknown.
   package var knownDialect: ServerDialect? {

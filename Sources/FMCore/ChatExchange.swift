@@ -12,7 +12,9 @@ struct ChatExchange {
   ) async throws {
     let client = ChatCompletionsClient(endpoint: configuration.endpoint)
     if request.transcript.contains(where: \.segments.holdsImages) { try await requireVision() }
-    let chat = try ChatRequest(request, to: configuration, dialect: await dialect(for: request))
+    let dialect = await dialect(for: request)
+    if request.contextOptions.reasoningLevel != nil { try requireReasoning(of: dialect) }
+    let chat = try ChatRequest(request, to: configuration, dialect: dialect)
     try await requireRoom(for: request, textBytes: chat.textByteCount)
     // Written on the I/O thread while the answer comes.
     let gathered = Mutex(Answer())
@@ -43,7 +45,9 @@ struct ChatExchange {
     var dialect = ServerDialect.of(.generic)
     if let known = configuration.knownDialect {
       dialect = known
-    } else if request.schema != nil || !request.enabledToolDefinitions.isEmpty {
+    } else if request.schema != nil || !request.enabledToolDefinitions.isEmpty
+      || request.contextOptions.reasoningLevel != nil
+    {
       dialect = await configuration.describe().dialect
     }
     if let patterns = configuration.patterns { dialect.grammar.patterns = patterns }
@@ -61,6 +65,15 @@ struct ChatExchange {
             + " vision model (for llama.cpp: start it with its mmproj file; for the embedded"
             + " engine: set OPENFM_MMPROJ_PATH)."))
     }
+  }
+
+  private func requireReasoning(of dialect: ServerDialect) throws {
+    guard dialect.reasoningEffort == .none else { return }
+    throw LanguageModelError.unsupportedCapability(
+      .init(
+        capability: .reasoning,
+        debugDescription: "\(configuration.endpoint.baseURL) takes no level of reasoning; leave it"
+          + " out, or set it in the server."))
   }
 
   /// Refuses a request whose input does not fit, where the server counts exactly. Only long ones are

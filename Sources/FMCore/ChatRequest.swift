@@ -146,6 +146,14 @@ private struct Renderer {
     }
     member(
       dialect.maximumTokensMember, options.maximumResponseTokens.map { .number(JSONNumber($0)) })
+    if let level = request.contextOptions.reasoningLevel {
+      let effort = JSONValue.string(level.effort)
+      switch dialect.reasoningEffort {
+      case .member: member("reasoning_effort", effort)
+      case .templateArgument: member("chat_template_kwargs", ["reasoning_effort": effort])
+      case .none: break
+      }
+    }
     writeTools(request, except: extra, dialect)
     member("response_format", responseFormat)
     for (name, value) in extra.members {
@@ -348,6 +356,18 @@ private struct Renderer {
       writer.endObject()
     }
     writer.endObject()
+  }
+}
+
+extension ContextOptions.ReasoningLevel {
+  /// The word that servers have for it.
+  fileprivate var effort: String {
+    switch self {
+    case .light: "low"
+    case .moderate: "medium"
+    case .deep: "high"
+    case .custom(let word): word
+    }
   }
 }
 

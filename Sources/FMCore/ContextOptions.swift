@@ -5,8 +5,20 @@ public struct ContextOptions: Sendable, Equatable {
   /// grammar makes the answer valid without it, but the model then writes without knowing what is
   /// wanted.
   public var includeSchemaInPrompt: Bool?
+  /// How much the model is to think before it answers; nil = as much as it does by itself. A model
+  /// without the capability `.reasoning` refuses the request.
+  public var reasoningLevel: ReasoningLevel?
 
-  public init(includeSchemaInPrompt: Bool? = nil) {
+  public init(includeSchemaInPrompt: Bool? = nil, reasoningLevel: ReasoningLevel? = nil) {
     self.includeSchemaInPrompt = includeSchemaInPrompt
+    self.reasoningLevel = reasoningLevel
+  }
+
+  public enum ReasoningLevel: Sendable, Equatable {
+    case light
+    case moderate
+    case deep
+    /// A word of the model's own.
+    case custom(String)
   }
 }

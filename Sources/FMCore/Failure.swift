@@ -109,10 +109,12 @@ package struct Failure: Error, Sendable {
       self.init(.rateLimited, message, details: ["retry_after": error.retryAfterSeconds])
     case .guardrailViolation: self.init(.guardrailViolation, message)
     case .refusal(let error):
-      self.init(.refusal, message, details: ["explanation": error.explanation])
+      self.init(.refusal, message, details: ["explanation": error.explanationText])
     case .unsupportedCapability(let error):
       self.init(.unsupportedCapability, message, details: ["capability": error.capability.name])
+    case .unsupportedTranscriptContent: self.init(.unknown, message)
     case .unsupportedGenerationGuide: self.init(.unsupportedGuide, message)
+    case .unsupportedLanguageOrLocale: self.init(.unsupportedLanguageOrLocale, message)
     case .timeout: self.init(.timeout, message)
     case .emptyResponse: self.init(.emptyResponse, message)
     }

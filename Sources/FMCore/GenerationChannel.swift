@@ -49,7 +49,7 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
     case addAttachmentSegment(Transcript.AttachmentSegment)
     case removeAttachmentSegment(id: String)
     case updateMetadata(Metadata)
-    case updateUsage(input: Usage.Input, output: Usage.Output)
+    case updateUsage(input: Usage.Input, output: Usage.Output, metadata: Metadata = [:])
   }
 
   public enum ReasoningAction: Sendable {
@@ -57,7 +57,7 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
     case replaceTextSegment(String, segmentID: String? = nil, tokenCount: Int)
     case updateSignature([UInt8], tokenCount: Int)
     case updateMetadata(Metadata)
-    case updateUsage(input: Usage.Input, output: Usage.Output)
+    case updateUsage(input: Usage.Input, output: Usage.Output, metadata: Metadata = [:])
   }
 
   public enum ToolCallsAction: Sendable {
@@ -65,7 +65,7 @@ public struct LanguageModelExecutorGenerationChannel: AsyncSequence, Sendable {
     case toolCall(id: String, name: String, action: ToolCallAction)
     case removeToolCall(id: String)
     case updateMetadata(Metadata)
-    case updateUsage(input: Usage.Input, output: Usage.Output)
+    case updateUsage(input: Usage.Input, output: Usage.Output, metadata: Metadata = [:])
   }
 
   public enum ToolCallAction: Sendable {

@@ -90,16 +90,23 @@ public struct LanguageModelExecutorGenerationRequest: Sendable {
   /// What the answer must be valid by; nil = text.
   public var schema: GenerationSchema?
   public var generationOptions: GenerationOptions
+  public var contextOptions: ContextOptions
+  /// What the caller of `respond` gave along; of use to executors that know what to do with it.
+  public var metadata: [String: GeneratedContent]
 
   public init(
     requestID: String = makeUUID(), transcript: Transcript,
     enabledTools: [Transcript.ToolDefinition] = [], schema: GenerationSchema? = nil,
-    generationOptions: GenerationOptions = GenerationOptions()
+    generationOptions: GenerationOptions = GenerationOptions(),
+    contextOptions: ContextOptions = ContextOptions(),
+    metadata: [String: any ConvertibleToGeneratedContent] = [:]
   ) {
     self.requestID = requestID
     self.transcript = transcript
     enabledToolDefinitions = enabledTools
     self.schema = schema
     self.generationOptions = generationOptions
+    self.contextOptions = contextOptions
+    self.metadata = metadata.mapValues(\.generatedContent)
   }
 }

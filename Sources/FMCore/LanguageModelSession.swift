@@ -138,59 +138,13 @@ public final class LanguageModelSession: Sendable {
   package var lastResponse: CompletedResponse? { state.withLock(\.last) }
 }
 
-// MARK: - Requests
-
 extension LanguageModelSession {
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    to prompt: Prompt, options: GenerationOptions = GenerationOptions()
-  ) async throws -> Response<String> {
-    try await complete(Request(prompt: prompt, schema: nil, options: options)).textResponse()
-  }
-
-  @_disfavoredOverload
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    to prompt: String, options: GenerationOptions = GenerationOptions()
-  ) async throws -> Response<String> {
-    try await respond(to: Prompt(prompt), options: options)
-  }
-
-  @discardableResult
-  public nonisolated(nonsending) func respond(
-    options: GenerationOptions = GenerationOptions(),
-    @PromptBuilder prompt: () throws -> Prompt
-  ) async throws -> Response<String> {
-    try await respond(to: try prompt(), options: options)
-  }
-
-  public func streamResponse(
-    to prompt: Prompt, options: GenerationOptions = GenerationOptions()
-  ) -> ResponseStream<String> {
-    let request = Request(prompt: prompt, schema: nil, options: options)
-    return ResponseStream(
-      start: { [self] in drive(request) },
-      snapshot: {
-        .init(content: $0, rawContent: GeneratedContent(.string($0), isComplete: false))
-      },
-      response: { $0.textResponse() })
-  }
-
-  @_disfavoredOverload
-  public func streamResponse(
-    to prompt: String, options: GenerationOptions = GenerationOptions()
-  ) -> ResponseStream<String> {
-    streamResponse(to: Prompt(prompt), options: options)
-  }
-
-  public func streamResponse(
-    options: GenerationOptions = GenerationOptions(), @PromptBuilder prompt: () throws -> Prompt
-  ) rethrows -> ResponseStream<String> {
-    streamResponse(to: try prompt(), options: options)
-  }
-
   /// Starts a request whose answer is read as it grows.
-  func drive(_ request: Request) -> StreamDriver { StreamDriver(self, request) }
+  func drive(_ request: Request, telling progress: TurnProgress) -> StreamDriver {
+    var request = request
+    request.progress = progress
+    return StreamDriver(self, request)
+  }
 
   nonisolated(nonsending) func complete(_ request: Request) async throws
     -> CompletedResponse
@@ -252,17 +206,22 @@ extension LanguageModelSession {
     package var schema: GenerationSchema?
     package var options: GenerationOptions
     package var contextOptions: ContextOptions
+    var metadata: [String: GeneratedContent]
+    /// Where a stream of snapshots looks up what is known beside the text; nil where nobody does.
+    var progress: TurnProgress?
     /// Of the guided answer and all its snapshots.
     let contentID = GenerationID()
 
     package init(
       prompt: Prompt, schema: GenerationSchema?, options: GenerationOptions,
-      contextOptions: ContextOptions = ContextOptions()
+      contextOptions: ContextOptions = ContextOptions(),
+      metadata: [String: any ConvertibleToGeneratedContent] = [:]
     ) {
       self.prompt = prompt
       self.schema = schema
       self.options = options
       self.contextOptions = contextOptions
+      self.metadata = metadata.mapValues(\.generatedContent)
     }
   }
 

@@ -45,7 +45,8 @@ struct RoundAssembler {
     case .addAttachmentSegment(let segment): attachments.append(segment)
     case .removeAttachmentSegment(let id): attachments.removeAll { $0.id == id }
     case .updateMetadata(let values): metadata = values.mapValues(\.generatedContent)
-    case .updateUsage(let input, let output): usage = Usage(input: input, output: output)
+    case .updateUsage(let input, let output, let metadata):
+      usage = Usage(input: input, output: output, metadata: metadata)
     }
     return nil
   }
@@ -57,7 +58,8 @@ struct RoundAssembler {
     case .replaceTextSegment(let whole, let id, _): thought.replace(whole, of: id)
     case .updateSignature(let bytes, _): signature = bytes
     case .updateMetadata(let values): metadata = values.mapValues(\.generatedContent)
-    case .updateUsage(let input, let output): usage = Usage(input: input, output: output)
+    case .updateUsage(let input, let output, let metadata):
+      usage = Usage(input: input, output: output, metadata: metadata)
     }
   }
 
@@ -75,7 +77,8 @@ struct RoundAssembler {
       }
     case .removeToolCall(let id): calls.removeAll { $0.id == id }
     case .updateMetadata(let values): metadata = values.mapValues(\.generatedContent)
-    case .updateUsage(let input, let output): usage = Usage(input: input, output: output)
+    case .updateUsage(let input, let output, let metadata):
+      usage = Usage(input: input, output: output, metadata: metadata)
     }
   }
 

@@ -7,12 +7,13 @@ import Synchronization
 final class StreamDriver: Sendable {
   private struct Storage {
     var pending = PendingText()
-    var reader: CheckedContinuation<Void, Never>?
+    /// More than one where a stream is collected while it is iterated; each finds what is left.
+    var readers: [CheckedContinuation<Void, Never>] = []
     var end: Result<CompletedResponse, any Error>?
 
-    mutating func takeReader() -> CheckedContinuation<Void, Never>? {
-      defer { reader = nil }
-      return reader
+    mutating func takeReaders() -> [CheckedContinuation<Void, Never>] {
+      defer { readers = [] }
+      return readers
     }
   }
 
@@ -22,21 +23,22 @@ final class StreamDriver: Sendable {
     let storage = Mutex(Storage())
 
     func put(_ update: TextUpdate) {
-      let reader = storage.withLock { storage in
+      let readers = storage.withLock { storage in
         storage.pending.add(update)
         // A reader who lags behind holds up the server, not the memory.
         if storage.pending.count > AnswerFlow.highWater { flow.hold(.delivery) }
-        return storage.takeReader()
+        return storage.takeReaders()
       }
-      if let reader { IOThread.shared.afterThisTurn { reader.resume() } }
+      guard !readers.isEmpty else { return }
+      IOThread.shared.afterThisTurn { for reader in readers { reader.resume() } }
     }
 
     func finish(_ result: Result<CompletedResponse, any Error>) {
-      let reader = storage.withLock { storage in
+      let readers = storage.withLock { storage in
         storage.end = result
-        return storage.takeReader()
+        return storage.takeReaders()
       }
-      reader?.resume()
+      for reader in readers { reader.resume() }
     }
   }
 
@@ -61,16 +63,29 @@ final class StreamDriver: Sendable {
     }
   }
 
+  /// An answer that is there already.
+  init(_ completed: CompletedResponse) {
+    reservation = nil
+    task = Task {}
+    mailbox.put(.appended(completed.text))
+    mailbox.finish(.success(completed))
+  }
+
   deinit { cancel() }
 
-  /// The session is free when this returns.
-  private func cancel() {
+  /// The session is free when this returns. Has no effect on an answer that is complete.
+  func cancel() {
     task.cancel()
     reservation?.cancel()
   }
 
-  var completed: CompletedResponse? {
-    mailbox.storage.withLock { try? $0.end?.get() }
+  /// The whole answer, read to its end.
+  var completed: CompletedResponse {
+    get async throws {
+      while try await next() != nil {}
+      guard let end = mailbox.storage.withLock(\.end) else { throw CancellationError() }
+      return try end.get()
+    }
   }
 
   /// The text so far, when there is more of it than the last time; waits for more. nil at the end.
@@ -97,7 +112,7 @@ final class StreamDriver: Sendable {
       await withCheckedContinuation { continuation in
         let isThere = mailbox.storage.withLock { storage in
           if !storage.pending.isEmpty || storage.end != nil { return true }
-          storage.reader = continuation
+          storage.readers.append(continuation)
           return false
         }
         if isThere { continuation.resume() }

@@ -114,7 +114,8 @@ public final class SystemLanguageModel: LanguageModel {
     switch backend {
     case .engine(let configuration) where configuration.projectorPath == nil:
       LanguageModelCapabilities([.guidedGeneration, .toolCalling])
-    case .engine, .server, .unavailable:
+    case .server(let chat): ChatCompletionsLanguageModel(chat).capabilities
+    case .engine, .unavailable:
       LanguageModelCapabilities([.vision, .guidedGeneration, .toolCalling])
     }
   }

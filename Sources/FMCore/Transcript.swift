@@ -103,6 +103,21 @@ public struct Transcript: Sendable {
       self.encoded = encoded
     }
 
+    /// The picture that an attachment holds.
+    public init(_ attachment: FMCore.Attachment<ImageAttachmentContent>) {
+      self.init(content: attachment.content)
+    }
+
+    /// The picture at `path`, as `Attachment(path:orientation:)` reads it.
+    public init(path: String, orientation: ImageOrientation? = nil) {
+      self.init(FMCore.Attachment(path: path, orientation: orientation))
+    }
+
+    /// The picture of a `file:` or `data:` URL, as `Attachment(imageURL:orientation:)` reads it.
+    public init(imageURL: String, orientation: ImageOrientation? = nil) {
+      self.init(FMCore.Attachment(imageURL: imageURL, orientation: orientation))
+    }
+
     /// The path that was given; nil for a picture that came as bytes.
     public var path: String? {
       switch content.source {
@@ -110,6 +125,9 @@ public struct Transcript: Sendable {
       case .failure(let error): error.path
       }
     }
+
+    /// The same as a `file:` URL.
+    public var url: String? { path.map(FileURL.text) }
 
     /// The orientation that applies: the one asked for, else the file's own.
     public var orientation: ImageOrientation {
@@ -140,30 +158,43 @@ public struct Transcript: Sendable {
     public var segments: [Segment]
     public var options: GenerationOptions
     public var contextOptions: ContextOptions
+    /// What the caller gave along.
+    public var metadata: [String: GeneratedContent]
     /// The options as the JSON had them that they were read from.
     var encodedOptions = JSONObject()
+    var encodedContextOptions: JSONObject?
     var unknownMembers = JSONObject()
     public var responseFormat: ResponseFormat?
 
     public init(
-      id: String = makeUUID(), segments: [Segment],
-      options: GenerationOptions = GenerationOptions(), responseFormat: ResponseFormat? = nil,
-      contextOptions: ContextOptions = ContextOptions()
+      id: String = makeUUID(), metadata: [String: any ConvertibleToGeneratedContent] = [:],
+      segments: [Segment], options: GenerationOptions = GenerationOptions(),
+      responseFormat: ResponseFormat? = nil, contextOptions: ContextOptions = ContextOptions()
     ) {
       self.id = id
       self.segments = segments
       self.options = options
       self.responseFormat = responseFormat
       self.contextOptions = contextOptions
+      self.metadata = metadata.mapValues(\.generatedContent)
     }
   }
 
   public struct ResponseFormat: Sendable, Equatable {
     public let schema: GenerationSchema
     public var name: String { schema.name }
+    public var kind: Kind { .schema(schema) }
+
+    public enum Kind: Sendable, Equatable {
+      case schema(GenerationSchema)
+    }
 
     public init(schema: GenerationSchema) {
       self.schema = schema
+    }
+
+    public init<Content: Generable>(type: Content.Type) {
+      self.init(schema: type.generationSchema)
     }
   }
 

@@ -14,6 +14,10 @@ struct TranscriptReader {
     } catch {
       throw TranscriptError("$", "it is no JSON: \(error.message) at byte \(error.offset)")
     }
+    return try read(value)
+  }
+
+  func read(_ value: JSONValue) throws(TranscriptError) -> Transcript {
     var top = try Members(value, at: "$")
     let type = top.take("type")
     guard type == nil || type == .string(TranscriptEnvelope.type) else {
@@ -100,12 +104,20 @@ struct TranscriptReader {
         entry.options = known
       }
     }
+    if let options = members.take("contextOptions")?.objectValue {
+      entry.encodedContextOptions = options
+      entry.contextOptions = ContextOptions(transcriptJSON: options)
+    }
+    entry.metadata = members.metadata()
     if let format = members.take("responseFormat") {
       let schemaPath = "\(members.path).responseFormat.jsonSchema.schema"
       guard let value = format["jsonSchema"]?["schema"] else {
         throw TranscriptError(schemaPath, "there is no schema")
       }
-      entry.responseFormat = Transcript.ResponseFormat(schema: try schema(value, at: schemaPath))
+      var schema = try schema(value, at: schemaPath)
+      // A schema without a title has its name beside it.
+      if let name = format["jsonSchema"]?["name"]?.stringValue { schema.name = name }
+      entry.responseFormat = Transcript.ResponseFormat(schema: schema)
     }
     entry.unknownMembers = members.rest
     return entry
@@ -264,16 +276,10 @@ struct TranscriptReader {
     if let sha256, let known = knownSources[sha256] { return .success(known) }
     let url = encoded["url"]?.stringValue
     let path = url.flatMap(FileURL.path)
-    let dataURL = url.flatMap { $0.hasPrefix("data:") ? $0.split(separator: ",").last : nil }
-    if let text = encoded["data"]?.stringValue ?? dataURL.map(String.init) {
-      guard let bytes = Base64.bytes(of: text) else {
-        return .failure(
-          ImageError(
-            kind: .corrupt, message: "The data of a picture in the transcript is no base64.",
-            path: path))
-      }
-      return Result { () throws(ImageError) in try SourceImage(bytes: bytes, path: path) }
+    if let text = encoded["data"]?.stringValue {
+      return ImageAttachmentContent.source(ofBase64: text, path: path)
     }
+    if let url, url.hasPrefix("data:") { return ImageAttachmentContent.source(ofURL: url) }
     guard let path else {
       return .failure(
         ImageError(

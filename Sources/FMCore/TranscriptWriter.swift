@@ -21,7 +21,13 @@ struct TranscriptWriter {
   private func version(of transcript: Transcript) -> JSONValue {
     let version = transcript.envelope.version
     guard version == 1 || version == "1" else { return version }
-    let needsMore = transcript.contains { if case .reasoning = $0 { true } else { false } }
+    let needsMore = transcript.contains { entry in
+      switch entry {
+      case .reasoning: true
+      case .prompt(let prompt): contextOptions(prompt) != nil
+      default: false
+      }
+    }
     return needsMore ? "1.1" : version
   }
 
@@ -39,12 +45,14 @@ struct TranscriptWriter {
       object = head("user", entry.id)
       object["contents"] = contents(entry.segments)
       object["options"] = .object(options(entry))
+      object["contextOptions"] = contextOptions(entry).map(JSONValue.object)
       if let format = entry.responseFormat {
         object["responseFormat"] = [
           "type": "jsonSchema",
           "jsonSchema": ["name": .string(format.name), "schema": format.schema.json],
         ]
       }
+      object.append(metadata: entry.metadata)
       object.append(entry.unknownMembers)
     case .toolCalls(let entry):
       object = head("response", entry.id)
@@ -84,6 +92,13 @@ struct TranscriptWriter {
     let read = try? GenerationOptions(json: JSONValue.object(entry.encodedOptions).jsonText)
     let isUnchanged = (read ?? GenerationOptions()) == entry.options
     return isUnchanged ? entry.encodedOptions : entry.options.json
+  }
+
+  /// nil where there is nothing to say.
+  private func contextOptions(_ entry: Transcript.Prompt) -> JSONObject? {
+    let read = entry.encodedContextOptions.map(ContextOptions.init(transcriptJSON:))
+    if read ?? ContextOptions() == entry.contextOptions { return entry.encodedContextOptions }
+    return entry.contextOptions.transcriptJSON
   }
 
   private func json(_ tool: Transcript.ToolDefinition) -> JSONValue {

@@ -16,7 +16,9 @@ struct Turn {
   let flow: AnswerFlow?
 
   /// The prompt, and what came after it so far.
-  private(set) var entries: [Transcript.Entry] = []
+  private(set) var entries: [Transcript.Entry] = [] {
+    didSet { request.progress?.tell(entries) }
+  }
   private(set) var usage = Usage()
   private var round = RoundAssembler()
   /// The check that the answer goes through where a schema was given.
@@ -52,6 +54,7 @@ struct Turn {
     var prompt = Transcript.Prompt(
       segments: .init(request.prompt.components), options: request.options,
       contextOptions: request.contextOptions)
+    prompt.metadata = request.metadata
     entries = [.prompt(prompt)]
     guide = try request.schema.map {
       try GuidedAnswer($0, in: transcript, contentID: request.contentID)
@@ -82,6 +85,9 @@ struct Turn {
     }
     if transcript.contains(where: \.segments.holdsImages) { try require(.vision, "pictures") }
     if request.schema != nil { try require(.guidedGeneration, "schemas for its answers") }
+    if request.contextOptions.reasoningLevel != nil {
+      try require(.reasoning, "levels of reasoning")
+    }
   }
 
   private func require(
@@ -124,12 +130,16 @@ struct Turn {
       hasShownText = isShown && !round.text.isEmpty
     }
     let (onUpdate, started) = (onUpdate, started)
+    let progress = request.progress
+    let usageBefore = usage
     try await runner.respond(
       to: LanguageModelExecutorGenerationRequest(
         transcript: transcript, enabledTools: definitions, schema: schema,
-        generationOptions: options), flow: flow
+        generationOptions: options, contextOptions: request.contextOptions,
+        metadata: request.metadata), flow: flow
     ) { event in
       gathered.withLock { gathered in
+        defer { progress?.tellUsage(gathered.round.usage, after: usageBefore) }
         guard let update = gathered.round.take(event), isShown else { return }
         gathered.firstTextSeconds = gathered.firstTextSeconds ?? started.secondsUntilNow
         onUpdate?(update)

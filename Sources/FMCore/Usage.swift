@@ -4,10 +4,16 @@
 public struct Usage: Sendable, Equatable {
   public var input: Input
   public var output: Output
+  /// What else the model tells of its costs, in its own words.
+  public var metadata: [String: GeneratedContent]
 
-  public init(input: Input = Input(), output: Output = Output()) {
+  public init(
+    input: Input = Input(), output: Output = Output(),
+    metadata: [String: any ConvertibleToGeneratedContent] = [:]
+  ) {
     self.input = input
     self.output = output
+    self.metadata = metadata.mapValues(\.generatedContent)
   }
 
   public var totalTokenCount: Int { input.totalTokenCount + output.totalTokenCount }
@@ -38,6 +44,7 @@ public struct Usage: Sendable, Equatable {
     }
   }
 
+  /// Counts add up; of metadata the newest stays.
   static func += (total: inout Usage, one: Usage) {
     func sum(_ left: Int?, _ right: Int?) -> Int? {
       left == nil && right == nil ? nil : (left ?? 0) + (right ?? 0)
@@ -52,6 +59,7 @@ public struct Usage: Sendable, Equatable {
         totalTokenCount: sum(
           total.output.reportedTotalTokenCount, one.output.reportedTotalTokenCount),
         reasoningTokenCount: sum(
-          total.output.reportedReasoningTokenCount, one.output.reportedReasoningTokenCount)))
+          total.output.reportedReasoningTokenCount, one.output.reportedReasoningTokenCount)),
+      metadata: total.metadata.merging(one.metadata) { _, newer in newer })
   }
 }

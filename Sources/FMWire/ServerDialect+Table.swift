@@ -41,7 +41,8 @@ extension ServerDialect {
     maximumTokensMember: "max_tokens",
     contextSource: .props,
     streamOptions: .taken,
-    reasoningMembers: ["reasoning_content"])
+    reasoningMembers: ["reasoning_content"],
+    reasoningEffort: .templateArgument)
 
   static let ollama = ServerDialect(
     server: .ollama,
@@ -57,7 +58,8 @@ extension ServerDialect {
     maximumTokensMember: "max_tokens",
     contextSource: .runningModels,
     streamOptions: .taken,
-    reasoningMembers: ["reasoning"])
+    reasoningMembers: ["reasoning"],
+    reasoningEffort: .member)
 
   static let vLLM = ServerDialect(
     server: .vLLM,
@@ -77,7 +79,8 @@ extension ServerDialect {
     maximumTokensMember: "max_tokens",
     contextSource: .modelList,
     streamOptions: .taken,
-    reasoningMembers: ["reasoning", "reasoning_content"])
+    reasoningMembers: ["reasoning", "reasoning_content"],
+    reasoningEffort: .member)
 
   static let lmStudio = ServerDialect(
     server: .lmStudio,
@@ -94,7 +97,8 @@ extension ServerDialect {
     maximumTokensMember: "max_tokens",
     contextSource: .nativeModelList,
     streamOptions: .taken,
-    reasoningMembers: ["reasoning_content", "reasoning"])
+    reasoningMembers: ["reasoning_content", "reasoning"],
+    reasoningEffort: .none)
 
   static let mlx = ServerDialect(
     server: .mlx,
@@ -112,7 +116,8 @@ extension ServerDialect {
     maximumTokensMember: "max_tokens",
     contextSource: .none,
     streamOptions: .taken,
-    reasoningMembers: ["reasoning"])
+    reasoningMembers: ["reasoning"],
+    reasoningEffort: .none)
 
   static let openAI = ServerDialect(
     server: .openAI,
@@ -133,7 +138,8 @@ extension ServerDialect {
     maximumTokensMember: "max_completion_tokens",
     contextSource: .none,
     streamOptions: .taken,
-    reasoningMembers: [])
+    reasoningMembers: [],
+    reasoningEffort: .member)
 
   /// The least that chat-completions servers agree on.
   static let generic = ServerDialect(
@@ -149,5 +155,6 @@ extension ServerDialect {
     maximumTokensMember: "max_tokens",
     contextSource: .modelList,
     streamOptions: .tried,
-    reasoningMembers: ["reasoning_content", "reasoning"])
+    reasoningMembers: ["reasoning_content", "reasoning"],
+    reasoningEffort: .member)
 }

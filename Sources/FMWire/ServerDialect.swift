@@ -23,6 +23,16 @@ package struct ServerDialect: Sendable, Hashable {
   /// The members of a delta or message that hold reasoning, the newer spelling first; empty = the
   /// server keeps it. Answers are read by all spellings whatever the server.
   package var reasoningMembers: [String]
+  /// How the server is told how much the model is to think.
+  package var reasoningEffort: ReasoningEffort
+
+  package enum ReasoningEffort: Sendable, Hashable {
+    /// `"reasoning_effort": "low"`
+    case member
+    /// `"chat_template_kwargs": {"reasoning_effort": "low"}`
+    case templateArgument
+    case none
+  }
 
   package enum ResponseFormat: Sendable, Hashable {
     /// `{"type": "json_schema", "json_schema": {"name", "strict", "schema"}}`

@@ -124,6 +124,23 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (ServerKind.openAI, #"{"reasoning_effort":"medium"}"#),
+    (.vLLM, #"{"reasoning_effort":"medium"}"#), (.ollama, #"{"reasoning_effort":"medium"}"#),
+    (.llamaCpp, #"{"chat_template_kwargs":{"reasoning_effort":"medium"}}"#), (.mlx, "{}"),
+  ])
+  func aLevelOfReasoningIsTold(server: ServerKind, members: String) throws {
+    let request = LanguageModelExecutorGenerationRequest(
+      transcript: Transcript(entries: [prompt { "x" }]),
+      contextOptions: ContextOptions(reasoningLevel: .moderate))
+    let configuration = ChatConfiguration(endpoint: Endpoint(baseURL: "http://x"), model: "m")
+    let body = try ChatRequest(request, to: configuration, dialect: .of(server)).body
+    let json = try JSONValue(parsing: String(decoding: body, as: UTF8.self))
+    for name in ["reasoning_effort", "chat_template_kwargs"] {
+      #expect(json[name] == (try JSONValue(parsing: members))[name])
+    }
+  }
+
   @Test func extraBodyMembersReplaceOurs() throws {
     let body = try body([prompt { "x" }]) { configuration in
       configuration.extraBody = JSONObject([("model", "other"), ("cache_prompt", true)])

@@ -57,6 +57,42 @@ struct Parrot: LanguageModel {
     #expect(session.transcript.history.count == 4)
   }
 
+  @Test func aRequestCarriesWhatTheCallerGivesAlong() async throws {
+    var model = ScriptedModel { request, channel in
+      #expect(request.contextOptions.reasoningLevel == .deep)
+      await channel.send(.response(action: .appendText("Up.", tokenCount: 1)))
+    }
+    model.capabilities = LanguageModelCapabilities([.reasoning])
+    let session = LanguageModelSession(model: model)
+    let thought = try await session.respond(
+      to: "Which way?", contextOptions: ContextOptions(reasoningLevel: .deep),
+      metadata: ["trace": "a-1"])
+    print(thought.usage.output.reasoningTokenCount, thought.usage.metadata)
+    #expect(model.requests.last?.metadata == ["trace": GeneratedContent("a-1")])
+  }
+
+  private struct Plate: Generable {
+    let text: String
+    init(_ content: GeneratedContent) throws { text = try content.value(forProperty: "plate") }
+    var generatedContent: GeneratedContent { GeneratedContent(properties: ["plate": text]) }
+    static var generationSchema: GenerationSchema { GuideTests.plates }
+  }
+
+  private static var plates: GenerationSchema {
+    let plates = GenerationSchema(
+      type: Plate.self,
+      properties: [.init(name: "plate", type: String.self, guides: [#/^[A-Z]{2}-\d+$/#])])
+    return plates
+  }
+
+  @Test func aRegexGuides() throws {
+    let good = try GeneratedContent(json: #"{"plate":"AB-1"}"#, schema: Plate.generationSchema)
+    #expect(try good.value(Plate.self).text == "AB-1")
+    #expect(throws: GeneratedContent.ParsingError.self) {
+      try GeneratedContent(json: #"{"plate":"1"}"#, schema: Plate.generationSchema)
+    }
+  }
+
   @Test func aToolOfOnesOwnReadsItsArguments() async throws {
     let answer = try await Weather().call(arguments: GeneratedContent(json: #"{"city":"Rome"}"#))
     #expect(answer == "Sunny in Rome.")

@@ -23,6 +23,7 @@ import Testing
     (.llamaCpp, "context", "props"),
     (.llamaCpp, "streamOptions", "taken"),
     (.llamaCpp, "reasoning", "reasoning_content"),
+    (.llamaCpp, "reasoningEffort", "templateArgument"),
 
     (.ollama, "responseFormat", "jsonSchema"),
     (.ollama, "patterns", "anchoredAtTopLevel"),
@@ -42,6 +43,7 @@ import Testing
     (.ollama, "context", "runningModels"),
     (.ollama, "streamOptions", "taken"),
     (.ollama, "reasoning", "reasoning"),
+    (.ollama, "reasoningEffort", "member"),
 
     (.vLLM, "responseFormat", "jsonSchema"),
     (.vLLM, "patterns", "anywhere"),
@@ -64,6 +66,7 @@ import Testing
     (.vLLM, "context", "modelList"),
     (.vLLM, "streamOptions", "taken"),
     (.vLLM, "reasoning", "reasoning reasoning_content"),
+    (.vLLM, "reasoningEffort", "member"),
 
     (.lmStudio, "responseFormat", "jsonSchema"),
     (.lmStudio, "patterns", "anchoredAtTopLevel"),
@@ -83,6 +86,7 @@ import Testing
     (.lmStudio, "context", "nativeModelList"),
     (.lmStudio, "streamOptions", "taken"),
     (.lmStudio, "reasoning", "reasoning_content reasoning"),
+    (.lmStudio, "reasoningEffort", "none"),
 
     (.mlx, "responseFormat", "none"),
     (.mlx, "patterns", "anywhere"),
@@ -102,6 +106,7 @@ import Testing
     (.mlx, "context", "none"),
     (.mlx, "streamOptions", "taken"),
     (.mlx, "reasoning", "reasoning"),
+    (.mlx, "reasoningEffort", "none"),
 
     (.openAI, "responseFormat", "jsonSchema"),
     (.openAI, "patterns", "anywhere"),
@@ -125,6 +130,7 @@ import Testing
     (.openAI, "context", "none"),
     (.openAI, "streamOptions", "taken"),
     (.openAI, "reasoning", ""),
+    (.openAI, "reasoningEffort", "member"),
 
     (.generic, "responseFormat", "jsonSchema"),
     (.generic, "patterns", "anchoredAtTopLevel"),
@@ -144,6 +150,7 @@ import Testing
     (.generic, "context", "modelList"),
     (.generic, "streamOptions", "tried"),
     (.generic, "reasoning", "reasoning_content reasoning"),
+    (.generic, "reasoningEffort", "member"),
   ]
 
   static let columns: [String: @Sendable (ServerDialect) -> String] = [
@@ -165,6 +172,7 @@ import Testing
     "context": { "\($0.contextSource)" },
     "streamOptions": { "\($0.streamOptions)" },
     "reasoning": { $0.reasoningMembers.joined(separator: " ") },
+    "reasoningEffort": { "\($0.reasoningEffort)" },
   ]
 
   @Test(arguments: cells)

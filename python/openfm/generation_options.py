@@ -89,6 +89,8 @@ class GenerationOptions:
 
     ``temperature`` is a number of at least 0; ``maximum_response_tokens`` cuts the answer.
     ``tool_choice``: whether the model may call tools, must call one before it answers, or may not.
+    ``reasoning_level``: how much the model thinks before it answers: "light", "moderate", "deep",
+    or a word of the model's own; a model without ``capabilities.reasoning`` refuses the request.
 
     For guided answers: ``include_schema_in_prompt`` tells the model the schema in the prompt too
     (None: it does), and ``repair_attempts`` is how often (0 to 3) a model whose answer is not valid
@@ -101,6 +103,7 @@ class GenerationOptions:
     include_schema_in_prompt: bool | None = None
     repair_attempts: int | None = None
     tool_choice: Literal["allowed", "required", "disallowed"] | None = None
+    reasoning_level: str | None = None
 
     def __post_init__(self) -> None:
         self.validate()
@@ -127,6 +130,11 @@ class GenerationOptions:
                 'tool_choice must be "allowed", "required", "disallowed" or None, not '
                 f"{self.tool_choice!r}"
             )
+        level = self.reasoning_level
+        if level is not None and not isinstance(level, str):
+            raise TypeError(f"reasoning_level must be a str, not {type(level).__name__}")
+        if level == "":
+            raise ValueError('reasoning_level must not be empty; use "light", "moderate" or "deep"')
 
     def to_dict(self) -> dict[str, Any]:
         """The library's options JSON as a dict, without what is None. Checks the values again,
@@ -139,6 +147,7 @@ class GenerationOptions:
             "include_schema_in_prompt": self.include_schema_in_prompt,
             "repair_attempts": self.repair_attempts,
             "tool_choice": self.tool_choice,
+            "reasoning_level": self.reasoning_level,
         }
         return {name: value for name, value in members.items() if value is not None}
 

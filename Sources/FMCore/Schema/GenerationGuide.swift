@@ -11,6 +11,18 @@ extension GenerationGuide where Value == String {
   /// A regular expression that matches anywhere in the string; `Pattern` says which language. One
   /// that cannot be used is found when the schema is.
   public static func pattern(_ pattern: String) -> GenerationGuide { .init(.pattern(pattern)) }
+
+  /// The same for a regex that Swift has read, by the pattern it stands for. One that holds code of
+  /// the caller's stands for none; that is found when the schema is used, too.
+  public static func pattern<Output>(_ regex: Regex<Output>) -> GenerationGuide {
+    .init(SchemaGuide(regex))
+  }
+}
+
+extension SchemaGuide {
+  init<Output>(_ regex: Regex<Output>) {
+    self = regex._literalPattern.map(SchemaGuide.pattern) ?? .opaquePattern
+  }
 }
 
 extension GenerationGuide where Value == Int {

@@ -95,6 +95,24 @@ extension GenerationSchema {
         name: name, description: description, type: .type { Value.generationSchema },
         isOptional: true, guides: guides.map(\.guide))
     }
+
+    /// A string that the regex matches; of several the last counts.
+    public init<Output>(
+      name: String, description: String? = nil, type: String.Type, guides: [Regex<Output>]
+    ) {
+      self.init(
+        name: name, description: description, type: type,
+        guides: guides.suffix(1).map(GenerationGuide.pattern))
+    }
+
+    /// The same for one that may be missing.
+    public init<Output>(
+      name: String, description: String? = nil, type: String?.Type, guides: [Regex<Output>]
+    ) {
+      self.init(
+        name: name, description: description, type: type,
+        guides: guides.suffix(1).map(GenerationGuide.pattern))
+    }
   }
 }
 

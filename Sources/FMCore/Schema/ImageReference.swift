@@ -111,7 +111,7 @@ extension Transcript.ImageAttachment {
       "label": .string(label.attachmentLabel), "path": path.map(JSONValue.string) ?? .null,
       "orientation": .number(JSONNumber(Int(orientation.rawValue))),
       "sha256": .string(source.sha256Text),
-      "media_type": .string(source.info.format.mediaType),
+      "mime_type": .string(source.info.format.mediaType),
       "byte_count": .number(JSONNumber(source.bytes.count)),
     ]
     return value.jsonText

@@ -6,6 +6,8 @@ package indirect enum SchemaGuide: Sendable, Equatable {
   case constant(String)
   case anyOf([String])
   case pattern(String)
+  /// A regex that no pattern can be written for.
+  case opaquePattern
   case minimum(Double)
   case maximum(Double)
   case range(Double, Double)
@@ -19,7 +21,7 @@ package indirect enum SchemaGuide: Sendable, Equatable {
     switch self {
     case .constant: "constant"
     case .anyOf: "anyOf"
-    case .pattern: "pattern"
+    case .pattern, .opaquePattern: "pattern"
     case .minimum: "minimum"
     case .maximum: "maximum"
     case .range: "range"
@@ -58,7 +60,7 @@ package indirect enum SchemaGuide: Sendable, Equatable {
       object["enum"] = .array(choices.map(JSONValue.string))
     case (.pattern(let text), "string"):
       do throws(PatternError) {
-        _ = try Pattern(text)
+        _ = try PatternParser.parse(text)
       } catch {
         throw .unsupportedGuide(
           schema: place,
@@ -67,6 +69,12 @@ package indirect enum SchemaGuide: Sendable, Equatable {
               + " be used: \(error.reason) (at character \(error.offset))."))
       }
       object["pattern"] = .string(text)
+    case (.opaquePattern, "string"):
+      throw .unsupportedGuide(
+        schema: place,
+        context: .init(
+          debugDescription: "The regex of \(quoted(place)) holds code, which no pattern can say;"
+            + " use a regex literal or a text."))
     case (.minimum(let bound), "number"), (.minimum(let bound), "integer"):
       object["minimum"] = try number(bound, isWhole: type == "integer", place)
     case (.maximum(let bound), "number"), (.maximum(let bound), "integer"):
