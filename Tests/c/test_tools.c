@@ -83,6 +83,59 @@ TEST(a_call_may_be_finished_before_its_callable_returns) {
   FMRelease(self.tool);
 }
 
+/* The reference's tools have no userInfo: what they need is global. */
+static FMBridgedToolRef plain_tool;
+
+static void plain(FMGeneratedContentRef arguments, unsigned int call) {
+  int code = 0;
+  char *word = FMGeneratedContentGetPropertyValue(arguments, "word", &code, NULL);
+  CHECK(FMGeneratedContentIsComplete(arguments));
+  CHECK(FMGeneratedContentGetPropertyValue(arguments, "other", &code, NULL) == NULL);
+  CHECK_INT(255, code);
+  FMRelease(arguments);
+  FMBridgedToolFinishCall(plain_tool, call, word);
+  FMFreeString(word);
+}
+
+TEST(a_tool_of_a_built_schema) {
+  FMGenerationSchemaRef schema = FMGenerationSchemaCreate("Arguments", NULL);
+  FMGenerationSchemaPropertyRef word =
+      FMGenerationSchemaPropertyCreate("word", "to say", "string", false);
+  const char *choices[] = {"x", "y"};
+  FMGenerationSchemaPropertyAddAnyOfGuide(word, choices, 2, false);
+  FMGenerationSchemaAddProperty(schema, word);
+  plain_tool = FMBridgedToolCreate("probe", "Probes.", schema, plain, NULL, NULL);
+  CHECK(plain_tool != NULL);
+  FMSystemLanguageModelRef model = FMLanguageModelCreateChatCompletions(
+      server_url(), "scenario:" ONE_CALL, NULL,
+      "{\"supports_tools\": true, \"server\": \"llama.cpp\"}", NULL, NULL);
+  FMLanguageModelSessionRef session =
+      FMLanguageModelSessionCreateFromSystemLanguageModel(model, NULL, &plain_tool, 1);
+  FMComposedPromptRef prompt = text_prompt("Go");
+  Collected collected;
+  respond(session, prompt, NULL, &collected);
+  CHECK_INT(0, collected.status);
+  collected_free(&collected);
+  char *transcript = FMLanguageModelSessionGetTranscriptJSONString(session, NULL, NULL);
+  CHECK_HAS("\"role\":\"tool\"", transcript);
+  FMFreeString(transcript);
+
+  /* A bad schema is known when the tool is made. */
+  int code = 0;
+  char *description = NULL;
+  FMGenerationSchemaPropertyAddMinimumGuide(word, 1, false);
+  CHECK(FMBridgedToolCreate("probe", "Probes.", schema, plain, &code, &description) == NULL);
+  CHECK_INT(FMStatusUnsupportedGuide, code);
+  CHECK_HAS("word", description);
+  FMFreeString(description);
+  FMRelease(prompt);
+  FMRelease(session);
+  FMRelease(model);
+  FMRelease(plain_tool);
+  FMRelease(word);
+  FMRelease(schema);
+}
+
 TEST(an_error_is_status_165_or_output) {
   Probe self = {.how = AsError};
   FMLanguageModelSessionRef session = tool_session(&self, ONE_CALL);
@@ -234,6 +287,19 @@ TEST(tokens_are_counted_of_everything) {
   seen = finished(&count,
                   FMSystemLanguageModelTokenCountForTools(model, NULL, 0, &count, counted));
   CHECK_INT(0, seen.count);
+  FMGenerationSchemaRef schema = FMGenerationSchemaCreate("City", "A city.");
+  FMGenerationSchemaPropertyRef name = FMGenerationSchemaPropertyCreate("name", NULL, "string", false);
+  FMGenerationSchemaAddProperty(schema, name);
+  seen = finished(&count, FMSystemLanguageModelTokenCountForSchema(model, schema, &count, counted));
+  CHECK_INT(0, seen.status);
+  CHECK(seen.count > 0);
+  /* What is wrong with it comes through the callback: the schema is built inside the task. */
+  FMGenerationSchemaPropertyAddMinimumGuide(name, 1, false);
+  seen = finished(&count, FMSystemLanguageModelTokenCountForSchema(model, schema, &count, counted));
+  CHECK_INT(FMStatusUnsupportedGuide, seen.status);
+  CHECK_INT(0, seen.count);
+  FMRelease(name);
+  FMRelease(schema);
   FMLanguageModelSessionRef session =
       FMLanguageModelSessionCreateFromSystemLanguageModel(model, "Be brief.", NULL, 0);
   seen = finished(&count,

@@ -43,6 +43,11 @@ def test_all_of_them_are_there(root):
     assert functions(root / "include/FoundationModels.h") == NAMES
 
 
+def test_each_of_them_is_called_by_a_test(root):
+    tests = "".join(path.read_text() for path in (root / "Tests/c").glob("*.[ch]"))
+    assert {name for name in NAMES if not re.search(rf"\b{name}\(", tests)} == set()
+
+
 def test_a_program_that_uses_all_of_them_links_and_runs(root, library, tmp_path):
     source = tmp_path / "all.c"
     table = "".join(f"  (function)&{name},\n" for name in sorted(NAMES))

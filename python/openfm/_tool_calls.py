@@ -98,8 +98,16 @@ class ToolCalls:
 async def _call(tool: Tool, content: GeneratedContent) -> Any:
     if inspect.iscoroutinefunction(tool.call):
         return await tool.call(content)
-    result = await asyncio.to_thread(tool.call, content)
+    result = await asyncio.to_thread(_call_plain, tool, content)
     return await result if inspect.isawaitable(result) else result
+
+
+def _call_plain(tool: Tool, content: GeneratedContent) -> Any:
+    try:
+        return tool.call(content)
+    except StopIteration as error:
+        # No future can carry it: who waits for the call would wait for ever.
+        raise RuntimeError("the tool raised StopIteration") from error
 
 
 async def _finish(handle: Handle, call_id: int, result: Any) -> None:
