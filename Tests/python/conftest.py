@@ -75,6 +75,15 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def records() -> Iterator[list[fm.RequestRecord]]:
+    """What is told of the requests of the test."""
+    seen: list[fm.RequestRecord] = []
+    fm.set_request_log(seen.append)
+    yield seen
+    fm.set_request_log(None)
+
+
 class Live:
     """Counts of the library's live objects, by kind of ``FMObjectKind``."""
 

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import openfm as fm
@@ -17,14 +16,6 @@ from conftest import Models
 from scripted_server import ScriptedServer
 
 KEY = "sk-very-secret-key-0123"
-
-
-@pytest.fixture
-def records() -> Iterator[list[fm.RequestRecord]]:
-    seen: list[fm.RequestRecord] = []
-    fm.set_request_log(seen.append)
-    yield seen
-    fm.set_request_log(None)
 
 
 def test_a_handler_gets_a_record_a_request(
