@@ -102,6 +102,37 @@ def test_enum_answers_are_within_the_enum(model: fm.SystemLanguageModel) -> None
     assert {type(answer) for answer in asyncio.run(run())} == {Colour}
 
 
+@fm.generable
+class Weight:
+    kilograms: float = fm.guide("of a newborn kitten", range=(0.05, 0.2))
+
+
+def test_what_the_grammar_cannot_hold_is_valid_or_an_error(model: fm.SystemLanguageModel) -> None:
+    """llama.cpp's grammar has no bounds for fractions."""
+
+    async def run(repairs: int) -> tuple[int, int]:
+        good = bad = 0
+        for seed in range(TIMES * 2):
+            options = sampled(seed)
+            options.repair_attempts = repairs
+            session = fm.LanguageModelSession(model=model)
+            try:
+                answer = await session.respond("How heavy is it?", Weight, options=options)
+            except fm.DecodingFailureError as error:
+                assert error.details["json_path"] == "$.kilograms"
+                assert "kilograms" in error.details["raw_content"]
+                assert not session.is_responding
+                bad += 1
+            else:
+                assert 0.05 <= answer.kilograms <= 0.2
+                good += 1
+        return good, bad
+
+    for repairs in (0, 1):
+        good, bad = asyncio.run(run(repairs))
+        assert good + bad == TIMES * 2
+
+
 def test_greedy_and_seeded_answers_repeat(model: fm.SystemLanguageModel) -> None:
     greedy = fm.GenerationOptions(sampling=fm.SamplingMode.greedy(), maximum_response_tokens=200)
 

@@ -12,6 +12,8 @@ from openfm import _ctypes_bindings
 from scripted_server import ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of each kind of exit: 80 in all, 200 in scripts/soak.
+TIMES = 50 if os.environ.get("OPENFM_SOAK") else 20
 
 
 def python(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
@@ -79,7 +81,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("how", EXITS)
 def test_exit_during_a_stream(server: ScriptedServer, how: str) -> None:
-    for _ in range(20):
+    for _ in range(TIMES):
         done = run(START + EXITS[how], server.base_url)
         assert done.returncode == 0, done.stderr
         assert "openfm" not in done.stderr, done.stderr
