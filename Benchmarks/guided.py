@@ -2,7 +2,8 @@
 
 Schema: from a class to the JSON text that is sent, nothing remembered from the time before;
 pydantic makes that of the same class. Answer: 1 MB of JSON by that schema, parsed and checked by
-the library, and as the Python object; `json.loads` parses it without a check.
+the library; as the Python object, as `respond` makes it of a checked answer; the same of a text
+that nobody checked. `json.loads` parses it without a check.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import openfm as fm
 import pydantic
 from harness import alternate, report
 from openfm._ctypes_bindings import lib
+from openfm._guided import guide_of
 from openfm._native import Handle
 
 
@@ -137,6 +139,9 @@ def main() -> None:
     schema = fm.GenerationSchema(Order)
     pointer = schema._ptr
 
+    guide = guide_of(Order, None, None)
+    assert guide is not None
+
     def decode() -> None:
         created = lib.FMGeneratedContentCreateFromJSONWithSchema(data, pointer, None, None)
         Handle(created).release()
@@ -145,7 +150,8 @@ def main() -> None:
         {
             "json.loads": lambda: json.loads(text),
             "parsed and checked": decode,
-            "to a Python object": lambda: Order._from_generated_content(
+            "to a Python object": lambda: guide.read(text),
+            "the same, unchecked": lambda: Order._from_generated_content(
                 fm.GeneratedContent.from_json(text)
             ),
             "pydantic": lambda: POrder.model_validate_json(data),

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ._native import encode
+from ._pydantic import is_model, validated
 from .errors import DecodingFailureError, InvalidGenerationSchemaError
 from .generable import Generable, GeneratedContent, GenerationID, partial_content
+from .generable_utils import read_valid
 from .generation_schema import GenerationSchema, schema_text_of
 from .type_conversion import shape_of
 
@@ -90,15 +92,12 @@ def _guide_of_type(kind: Any) -> Guide:
         partial = kind.PartiallyGenerated
         return Guide(
             kind.generation_schema()._json(),
-            kind._from_generated_content,
+            lambda content: read_valid(kind, content),
             partial._from_generated_content,
         )
-    # Asked by what it can do, so that pydantic need not be there.
-    validate = getattr(kind, "model_validate", None)
-    describe = getattr(kind, "model_json_schema", None)
-    if isinstance(kind, type) and callable(validate) and callable(describe):
-        schema = json.dumps(describe(), ensure_ascii=False, allow_nan=False)
-        return Guide(schema, _validator(kind), _same)
+    if is_model(kind):
+        schema = json.dumps(kind.model_json_schema(), ensure_ascii=False, allow_nan=False)
+        return Guide(schema, lambda content: validated(kind, content._content, "$"), _same)
     try:
         shape = shape_of(kind, "the answer")
     except InvalidGenerationSchemaError:
@@ -109,27 +108,13 @@ def _guide_of_type(kind: Any) -> Guide:
         ) from None
     return Guide(
         schema_text_of(kind),
-        lambda content: shape.read(content._content, "$", content.id),
+        lambda content: shape.read_valid(content._content, content.id),
         lambda content: shape.read_partial(content._content, content.id),
     )
 
 
 def _same(content: GeneratedContent) -> GeneratedContent:
     return content
-
-
-def _validator(kind: Any) -> Callable[[GeneratedContent], Any]:
-    def read(content: GeneratedContent) -> Any:
-        try:
-            return kind.model_validate(content._content)
-        except ValueError as error:
-            # What a validator written in Python refuses, no schema says.
-            raise DecodingFailureError(
-                f"the answer is no {kind.__name__}: {error}",
-                details={"raw_content": content.to_json()},
-            ) from error
-
-    return read
 
 
 def _dump(schema: Mapping[str, Any]) -> str:

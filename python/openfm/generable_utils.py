@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from ._pydantic import describe_generable, take_generable
 from .errors import GenerableDecoratorError
 from .generable import Generable, GeneratedContent, GenerationID, _wrap
 from .generation_guide import guide
@@ -42,8 +43,8 @@ def generable(argument: Any = None, /) -> Any:
     The class becomes a dataclass, if it is none, and gets ``generation_schema()``,
     ``generated_content`` and ``PartiallyGenerated``. Its fields are annotated with str, int, float,
     bool, ``list[...]``, ``dict[str, ...]``, ``Optional[...]`` (a property that may be missing),
-    ``Union``, ``Literal``, an Enum, ``ImageReference``, or generable classes, also the class
-    itself. A field with a default may be left out by the model. ::
+    ``Union``, ``Literal``, an Enum, ``ImageReference``, pydantic models, or generable classes, also
+    the class itself. A field with a default may be left out by the model. ::
 
         @fm.generable("A cat that is up for adoption")
         class Cat:
@@ -83,12 +84,16 @@ def _decorate(cls: Any, description: str | None, around: dict[str, Any]) -> Any:
     cls._generable = True
     cls._generable_description = description
     cls._generable_fields = None
+    cls._generable_readers = {}
+    cls._generable_json_names = getattr(cls, "_generable_json_names", {})
     cls._generable_locals = around
     for name, member in (
         ("generation_schema", classmethod(_generation_schema)),
         ("_from_generated_content", classmethod(_from_generated_content)),
         ("generated_content", property(_generated_content)),
         ("PartiallyGenerated", _partial_class(cls)),
+        ("__get_pydantic_core_schema__", classmethod(take_generable)),
+        ("__get_pydantic_json_schema__", classmethod(describe_generable)),
     ):
         # The class may have its own way of writing itself.
         if name not in cls.__dict__:
@@ -112,6 +117,14 @@ def _from_generated_content(cls: Any, content: GeneratedContent) -> Any:
     if not isinstance(content, GeneratedContent):
         raise TypeError(f"expected a GeneratedContent, not {type(content).__name__}")
     return _Class(cls).read(content._content, "$", content.id)
+
+
+def read_valid(cls: Any, content: GeneratedContent) -> Any:
+    """The same for a content that the library found valid by the schema of the class."""
+    if getattr(cls._from_generated_content, "__func__", None) is not _from_generated_content:
+        # The class has its own way.
+        return cls._from_generated_content(content)
+    return _Class(cls).read_valid(content._content, content.id)
 
 
 def _generated_content(self: Any) -> GeneratedContent:

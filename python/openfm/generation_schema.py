@@ -8,10 +8,11 @@ from typing import Any
 
 from ._ctypes_bindings import lib
 from ._native import Handle, encode, last_error, take_string
+from ._pydantic import definition_of
 from .errors import InvalidGenerationSchemaError, UnsupportedGuideError
 from .generable import Generable
 from .generation_property import Property
-from .type_conversion import Field, Names, _Class, fields_of, shape_of
+from .type_conversion import Field, Names, fields_of, shape_of
 
 __all__ = ["GenerationSchema"]
 
@@ -123,14 +124,12 @@ class GenerationSchema:
         while left := [other for other in names.by_class if other not in done]:
             for other in left:
                 done.add(other)
-                references.append(
-                    _declared(
-                        names.of(other),
-                        other._generable_description,  # type: ignore[attr-defined]
-                        fields_of(other),
-                        names,
-                    )
-                )
+                name = names.of(other)
+                if isinstance(other, Generable):
+                    description = other._generable_description
+                    references.append(_declared(name, description, fields_of(other), names))
+                else:
+                    references.append({"name": name, "schema": definition_of(other, name)})
         if references:
             declaration["references"] = references
         return declaration
@@ -160,9 +159,13 @@ def schema_text_of(kind: Any) -> str:
     schema = shape.schema(names)
     definitions: dict[str, Any] = {}
     for other in list(names.by_class):
-        part = json.loads(_Class(other).kind.generation_schema()._json())  # type: ignore[attr-defined]
+        name = names.of(other)
+        if isinstance(other, Generable):
+            part = json.loads(other.generation_schema()._json())
+        else:
+            part = definition_of(other, name)
         definitions.update(part.pop("$defs", {}))
-        definitions[names.of(other)] = _renamed(part, names.of(other))
+        definitions[name] = _renamed(part, name)
     if definitions:
         schema["$defs"] = definitions
     return json.dumps(schema, ensure_ascii=False)

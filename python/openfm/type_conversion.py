@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, ForwardRef, Literal, Union
 
+from ._decoding import Reader, Unfit, Writer
+from ._pydantic import dumped, is_model, validated
 from .errors import DecodingFailureError, InvalidGenerationSchemaError
 from .generable import Generable, GeneratedContent, GenerationID, _wrap
 
@@ -78,11 +80,32 @@ class Shape:
         except DecodingFailureError:
             return None
 
+    def write(self, writer: Writer, value: str) -> str:
+        """Writes code that reads the value of that name, and gives the expression of the object."""
+        if type(self) is Shape:
+            return value
+        return f"{writer.bind(self._read_anywhere)}({value}, id)"
+
+    def read_valid(self, value: Any, id: GenerationID | None) -> Any:
+        """``read`` for a value that the library found valid by this shape's schema."""
+        return self.read(value, "$", id)
+
+    def _read_anywhere(self, value: Any, id: GenerationID | None) -> Any:
+        try:
+            return self.read(value, "$", id)
+        except DecodingFailureError:
+            raise Unfit from None
+
 
 class _Scalar(Shape):
     def __init__(self, kind: type, type_name: str) -> None:
         self._kind = kind
         self._type_name = type_name
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the object is the value itself."""
+        return self._kind in (str, bool)
 
     def schema(self, names: Names) -> dict[str, Any]:
         return {"type": self._type_name}
@@ -97,6 +120,20 @@ class _Scalar(Shape):
         if kind is int and type(value) is float and value.is_integer():
             return int(value)
         _fail(path, f"{_described(value)} is no {kind.__name__}")
+
+    def write(self, writer: Writer, value: str) -> str:
+        kind = self._kind.__name__
+        if self.is_plain:
+            writer.demand(f"type({value}) is {kind}")
+            return value
+        writer.begin(f"if type({value}) is not {kind}:")
+        if self._kind is float:
+            writer.demand(f"type({value}) is int")
+        else:
+            writer.demand(f"type({value}) is float and {value}.is_integer()")
+        writer.line(f"{value} = {kind}({value})")
+        writer.end()
+        return value
 
 
 class _Null(Shape):
@@ -127,11 +164,37 @@ class _List(Shape):
         read = self._item.read
         return [read(item, f"{path}[{index}]", id) for index, item in enumerate(value)]
 
+    def read_valid(self, value: Any, id: GenerationID | None) -> Any:
+        read = self._item.read_valid
+        try:
+            return [read(item, id) for item in value]
+        except DecodingFailureError:
+            return self.read(value, "$", id)
+
     def read_partial(self, value: Any, id: GenerationID | None) -> Any:
         if not isinstance(value, list):
             return None
         items = (self._item.read_partial(item, id) for item in value)
         return [item for item in items if item is not None]
+
+    def write(self, writer: Writer, value: str) -> str:
+        writer.demand(f"type({value}) is list")
+        item, items = writer.new(), writer.new()
+        if isinstance(self._item, _Class):
+            return f"[{self._item.write(writer, item)} for {item} in {value}]"
+        if isinstance(self._item, _Scalar) and self._item.is_plain:
+            if writer.trusts:
+                # An answer's own lists are nobody else's.
+                return value
+            writer.begin(f"for {item} in {value}:")
+            self._item.write(writer, item)
+            writer.end()
+            return f"{value}[:]"
+        writer.line(f"{items} = []")
+        writer.begin(f"for {item} in {value}:")
+        writer.line(f"{items}.append({self._item.write(writer, item)})")
+        writer.end()
+        return items
 
 
 class _Dict(Shape):
@@ -151,6 +214,15 @@ class _Dict(Shape):
         if not isinstance(value, dict):
             return None
         return {name: self._value.read_partial(item, id) for name, item in value.items()}
+
+    def write(self, writer: Writer, value: str) -> str:
+        writer.demand(f"type({value}) is dict")
+        name, item, items = writer.new(), writer.new(), writer.new()
+        writer.line(f"{items} = {{}}")
+        writer.begin(f"for {name}, {item} in {value}.items():")
+        writer.line(f"{items}[{name}] = {self._value.write(writer, item)}")
+        writer.end()
+        return items
 
 
 class _Union(Shape):
@@ -188,6 +260,17 @@ class _Union(Shape):
                 return read
         return None
 
+    def write(self, writer: Writer, value: str) -> str:
+        rest = self.without_none
+        if not self.is_optional or isinstance(rest, _Union):
+            return super().write(writer, value)
+        result = writer.new()
+        writer.line(f"{result} = None")
+        writer.begin(f"if {value} is not None:")
+        writer.line(f"{result} = {rest.write(writer, value)}")
+        writer.end()
+        return result
+
 
 def _is_exact(shape: Shape, value: Any) -> bool:
     return isinstance(shape, _Scalar) and type(value) is shape._kind
@@ -215,6 +298,17 @@ class _Choice(Shape):
                 return result
         _fail(path, f"{_described(value)} is none of {self._name}")
 
+    def write(self, writer: Writer, value: str) -> str:
+        if not all(type(choice) is str for choice, _ in self._choices):
+            return super().write(writer, value)
+        result, choices = writer.new(), writer.bind(dict(self._choices))
+        # A list cannot be looked up.
+        writer.line(
+            f"{result} = {choices}.get({value}, MISSING) if type({value}) is str else MISSING"
+        )
+        writer.line(f"if {result} is MISSING: raise UNFIT")
+        return result
+
 
 class _Class(Shape):
     """A generable class."""
@@ -223,10 +317,16 @@ class _Class(Shape):
         self.kind = kind
 
     def schema(self, names: Names) -> dict[str, Any]:
-        name = names.of(self.kind).replace("~", "~0").replace("/", "~1")
-        return {"$ref": f"#/$defs/{name}"}
+        return {"$ref": f"#/$defs/{_pointer(names.of(self.kind))}"}
 
     def read(self, value: Any, path: str, id: GenerationID | None) -> Any:
+        try:
+            return self._reader()(value, id)
+        except Unfit:
+            return self._walk(value, path, id)
+
+    def _walk(self, value: Any, path: str, id: GenerationID | None) -> Any:
+        """The same member by member, which finds the place that is wrong."""
         if not isinstance(value, dict):
             _fail(path, f"{_described(value)} is no {self.kind.__name__}")
         members: dict[str, Any] = {}
@@ -254,6 +354,111 @@ class _Class(Shape):
             if field.json_name in value
         }
         return partial(**members, **{_identifier_name(self.kind): id or GenerationID()})
+
+    def _reader(self, trusts: bool = False) -> Reader:
+        """The code of the class; written once, like its fields are found out once."""
+        readers: dict[bool, Reader] = typing.cast(Any, self.kind)._generable_readers
+        reader = readers.get(trusts)
+        if reader is None:
+            # A class that holds itself finds this while its code is written.
+            readers[trusts] = lambda value, id: readers[trusts](value, id)
+            try:
+                writer = Writer(trusts)
+                reader = writer.function(self._write_object(writer))
+            except BaseException:
+                del readers[trusts]
+                raise
+            readers[trusts] = reader
+        return reader
+
+    def read_valid(self, value: Any, id: GenerationID | None) -> Any:
+        reader = self._reader(trusts=True)
+        try:
+            return reader(value, id)
+        except Exception:
+            # Nothing that the schema says; whatever it is, this finds it again and says where.
+            return self.read(value, "$", id)
+
+    def write(self, writer: Writer, value: str) -> str:
+        return f"{writer.bind(self._reader(writer.trusts))}({value}, id)"
+
+    def _write_object(self, writer: Writer) -> str:
+        """Code for the object named ``value``."""
+        writer.demand("type(value) is dict")
+        fields = fields_of(self.kind)
+        items = {field.name: writer.new() for field in fields}
+        writer.begin("try:")
+        for field in fields:
+            if not (field.is_identifier or field.has_default or field.shape.is_optional):
+                writer.line(f"{items[field.name]} = value[{field.json_name!r}]")
+        writer.line("pass")
+        writer.end()
+        writer.line("except KeyError: raise UNFIT from None")
+        parameters = _positional_parameters(self.kind)
+        arguments: list[str] = []
+        defaults: list[Field] = []
+        for field in fields:
+            item = items[field.name]
+            if field.is_identifier:
+                parameters = ()
+                arguments.append(f"{field.name}=id or {writer.bind(GenerationID)}()")
+                continue
+            if field.has_default:
+                parameters = ()
+                defaults.append(field)
+                continue
+            if field.shape.is_optional:
+                writer.line(f"{item} = value.get({field.json_name!r})")
+            result = field.shape.write(writer, item)
+            if not result.isidentifier():
+                writer.line(f"{item} = {result}")
+                result = item
+            if parameters[:1] == (field.name,):
+                parameters = parameters[1:]
+                arguments.append(result)
+            else:
+                # After one by name none goes by position.
+                parameters = ()
+                arguments.append(f"{field.name}={result}")
+        made = f"{writer.bind(self.kind)}({', '.join(arguments)}"
+        if not defaults:
+            return f"{made})"
+        writer.line("rest = {}")
+        for field in defaults:
+            item = items[field.name]
+            writer.line(f"{item} = value.get({field.json_name!r})")
+            writer.begin(f"if {item} is not None:")
+            writer.line(f"rest[{field.name!r}] = {field.shape.write(writer, item)}")
+            writer.end()
+        return f"{made}, **rest)" if arguments else f"{made}**rest)"
+
+
+def _positional_parameters(kind: type) -> tuple[str, ...]:
+    """What the class takes by position, which costs less than by name; none where it is made in a
+    way of its own."""
+    code = getattr(kind.__init__, "__code__", None)  # type: ignore[misc]
+    if code is None or typing.cast(Any, kind).__new__ is not object.__new__:
+        return ()
+    parameters: tuple[str, ...] = code.co_varnames[1 : code.co_argcount]
+    return parameters
+
+
+class _Model(Shape):
+    """A pydantic model."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+    def schema(self, names: Names) -> dict[str, Any]:
+        return {"$ref": f"#/$defs/{_pointer(names.of(self.kind))}"}
+
+    def read(self, value: Any, path: str, id: GenerationID | None) -> Any:
+        return validated(self.kind, value, path)
+
+
+def _pointer(name: str) -> str:
+    """A name as a JSON pointer writes it."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 @dataclasses.dataclass
@@ -307,7 +512,7 @@ def _field(kind: type, field: dataclasses.Field[Any]) -> Field:
     place = f"{kind.__name__}.{field.name}"
     namespace = _namespace(kind, field.name)
     shape = shape_of(field.type, place, namespace)
-    json_names: dict[str, str] = getattr(kind, "_generable_json_names", {})
+    json_names: dict[str, str] = typing.cast(Any, kind)._generable_json_names
     return Field(
         name=field.name,
         json_name=json_names.get(field.name, field.name),
@@ -388,10 +593,13 @@ def shape_of(annotation: Any, place: str, namespace: Namespace | None = None) ->
         return _enum(annotation, place)
     if isinstance(annotation, type) and isinstance(annotation, Generable):
         return _Class(annotation)
+    if is_model(annotation):
+        return _Model(annotation)
     hint = "decorate it with @generable" if isinstance(annotation, type) else "use another type"
     raise InvalidGenerationSchemaError(
         f"the type of {place}, {annotation!r}, cannot be generated: {hint} (there are str, int, "
-        "float, bool, list, dict[str, ...], Optional, Union, Literal, Enum, and generable classes)"
+        "float, bool, list, dict[str, ...], Optional, Union, Literal, Enum, generable classes and "
+        "pydantic models)"
     )
 
 
@@ -436,4 +644,6 @@ def to_json_value(value: Any) -> Any:
             if not field.is_identifier and item is not None:
                 members[field.json_name] = to_json_value(item)
         return members
+    if is_model(type(value)):
+        return dumped(value)
     return value

@@ -31,6 +31,8 @@ package struct SchemaDeclaration: Sendable {
   package enum Reference: Sendable {
     case declaration(SchemaDeclaration)
     case schema(GenerationSchema)
+    /// A JSON Schema, with `$defs` of its own.
+    case document(name: String, JSONValue)
   }
 
   package var name: String
@@ -84,6 +86,8 @@ extension SchemaDeclaration {
       switch reference {
       case .schema(let schema):
         found.append(.document(name: schema.name, try schema.resolved().json))
+      case .document(let name, let json):
+        found.append(.document(name: name, json))
       case .declaration(let declaration):
         // The same schema may be attached to several; a cycle comes back to one already there.
         guard declaration.name != name,
@@ -150,8 +154,12 @@ extension SchemaDeclaration {
       self.properties.append(try Property(property, at: "\(path).properties[\(index)]"))
     }
     for (index, reference) in (json["references"]?.arrayValue ?? []).enumerated() {
-      references.append(
-        .declaration(try SchemaDeclaration(reference, at: "\(path).references[\(index)]")))
+      if let name = reference["name"]?.stringValue, let schema = reference["schema"] {
+        references.append(.document(name: name, schema))
+      } else {
+        references.append(
+          .declaration(try SchemaDeclaration(reference, at: "\(path).references[\(index)]")))
+      }
     }
   }
 }
