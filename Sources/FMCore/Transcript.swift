@@ -162,6 +162,7 @@ public struct Transcript: Sendable {
     public var metadata: [String: GeneratedContent]
     /// The options as the JSON had them that they were read from.
     var encodedOptions = JSONObject()
+    /// The same of the context's, where they say what is not understood.
     var encodedContextOptions: JSONObject?
     var unknownMembers = JSONObject()
     public var responseFormat: ResponseFormat?

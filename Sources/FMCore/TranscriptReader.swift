@@ -105,8 +105,9 @@ struct TranscriptReader {
       }
     }
     if let options = members.take("contextOptions")?.objectValue {
-      entry.encodedContextOptions = options
       entry.contextOptions = ContextOptions(transcriptJSON: options)
+      let known = entry.contextOptions.transcriptJSON
+      if options.members.isEmpty || known != options { entry.encodedContextOptions = options }
     }
     entry.metadata = members.metadata()
     if let format = members.take("responseFormat") {

@@ -24,7 +24,7 @@ struct TranscriptWriter {
     let needsMore = transcript.contains { entry in
       switch entry {
       case .reasoning: true
-      case .prompt(let prompt): contextOptions(prompt) != nil
+      case .prompt(let prompt): prompt.contextOptions != ContextOptions()
       default: false
       }
     }
@@ -97,8 +97,9 @@ struct TranscriptWriter {
   /// nil where there is nothing to say.
   private func contextOptions(_ entry: Transcript.Prompt) -> JSONObject? {
     let read = entry.encodedContextOptions.map(ContextOptions.init(transcriptJSON:))
-    if read ?? ContextOptions() == entry.contextOptions { return entry.encodedContextOptions }
-    return entry.contextOptions.transcriptJSON
+    if read == entry.contextOptions { return entry.encodedContextOptions }
+    let options = entry.contextOptions.transcriptJSON
+    return options.members.isEmpty ? nil : options
   }
 
   private func json(_ tool: Transcript.ToolDefinition) -> JSONValue {

@@ -276,7 +276,7 @@ TEST(the_server_gets_texts_and_pictures_in_order) {
   CHECK_INT(0, collected.status);
   const char *text = last_text(&collected);
   CHECK_HAS("first", text);
-  CHECK_HAS("\"mime_type\": \"image/jpeg\"", text);
+  CHECK_HAS("\"media_type\": \"image/jpeg\"", text);
   const char *parts = strstr(text, "\"parts\"");
   CHECK(parts != NULL);
   if (parts != NULL) {

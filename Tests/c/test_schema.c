@@ -348,6 +348,7 @@ TEST(an_image_reference_names_what_is_attached) {
     if (round == 0) {
       char *json = FMLanguageModelSessionCopyAttachmentJSON(session, "blue", &code, NULL);
       CHECK_HAS("turned.jpg\",\"orientation\":6,\"sha256\":\"", json);
+      CHECK_HAS("\"mime_type\":\"image/", json);
       FMFreeString(json);
       CHECK(FMLanguageModelSessionCopyAttachmentJSON(session, "green", &code, &description) == NULL);
       CHECK_INT(125, code);

@@ -147,7 +147,6 @@ def test_a_generable_class_inside_of_a_model(model: Models) -> None:
     class Box(pydantic.BaseModel):  # type: ignore[misc,name-defined]
         inner: Inner
         many: list[Inner] = pydantic.Field(max_length=2)
-        picture: Optional[fm.ImageReference] = None
 
     schema = Box.model_json_schema()
     assert schema["$defs"]["Inner"]["description"] == "Inside of others"
@@ -163,9 +162,16 @@ def test_a_generable_class_inside_of_a_model(model: Models) -> None:
     ):
         with pytest.raises(fm.DecodingFailureError):
             asyncio.run(answering(model, wrong).respond("?", Box))
-    named = Box.model_validate({**good, "picture": {"attachmentLabel": "A"}})
-    assert named.picture == fm.ImageReference("A")
-    assert json.loads(named.model_dump_json())["picture"] == {"attachmentLabel": "A"}
+
+    class Shot(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+        picture: fm.ImageReference
+
+    shot = Shot.model_validate({"picture": {"attachmentLabel": "A"}})
+    assert shot.picture == fm.ImageReference("A")
+    assert json.loads(shot.model_dump_json()) == {"picture": {"attachmentLabel": "A"}}
+    # Only what is attached can be named, here too.
+    with pytest.raises(fm.UnsupportedGuideError, match="no attached picture has a label"):
+        asyncio.run(answering(model, {}).respond("?", Shot))
 
 
 def test_models_and_classes_of_one_name_stay_apart(server: ScriptedServer) -> None:
