@@ -50,9 +50,12 @@ def writing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if status is not None:
-                with contextlib.suppress(PermissionError):
+                # Where the file is somebody else's, or the file system knows neither, the new one
+                # is as good as can be.
+                with contextlib.suppress(OSError):
                     os.fchown(descriptor, status.st_uid, status.st_gid)
-                os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+                with contextlib.suppress(OSError):
+                    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
             # Else a power cut could leave the new name with nothing in it.
             os.fsync(descriptor)
             os.replace(new, target)
