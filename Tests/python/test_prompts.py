@@ -128,7 +128,7 @@ def test_an_unreadable_file_as_another_user(tmp_path: Path) -> None:
         unreadable(folder / "secret.jpg")
         code = (
             # Loaded before root is given up: the other user may not read the package either.
-            "import sys, os; from openfm import ImageAttachment; os.setuid(65534)\n"
+            "import sys, os, openfm.imaging\nfrom openfm import ImageAttachment\nos.setuid(65534)\n"
             "try: ImageAttachment(sys.argv[1])\n"
             "except PermissionError as error: print(type(error).__name__, error.path)"
         )
@@ -160,6 +160,9 @@ def test_an_unreadable_file_as_another_user(tmp_path: Path) -> None:
         ({"label": ""}, fm.InvalidLabelError),
         ({"label": "a\0b"}, fm.InvalidLabelError),
         ({"label": "\ud800"}, fm.InvalidLabelError),
+        ({"label": "a\nb"}, fm.InvalidLabelError),
+        ({"label": "\x7f"}, fm.InvalidLabelError),
+        ({"label": "a\x85"}, fm.InvalidLabelError),
         ({"label": 5}, TypeError),
         ({"orientation": 0}, fm.InvalidOrientationError),
         ({"orientation": 9}, fm.InvalidOrientationError),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from abc import ABC, abstractmethod
 from base64 import b64encode
 from collections.abc import Sequence
@@ -25,6 +26,9 @@ __all__ = [
     "Prompt",
     "PromptComponent",
 ]
+
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Attachment(ABC):
@@ -267,7 +271,10 @@ def encode_label(label: str | None) -> bytes | None:
     try:
         if not label:
             raise InvalidLabelError("the label of a picture is empty; leave it out to have none")
-        return encode(label, f"the label {label!r}", InvalidLabelError)
+        text = encode(label, f"the label {label!r}", InvalidLabelError)
+        if _CONTROL.search(label):
+            raise InvalidLabelError(f"the label {label!r} holds control characters; use plain text")
+        return text
     except InvalidLabelError as error:
         error.details["label"] = label
         raise
