@@ -11,7 +11,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
@@ -144,8 +144,9 @@ def test_every_type_has_a_schema_that_takes_its_values() -> None:
 )
 def test_a_type_that_no_model_generates_is_an_error(annotation: Any, says: str) -> None:
     Bad = fm.generable(type("Bad", (), {"__annotations__": {"field": annotation}}))
-    with pytest.raises(fm.InvalidGenerationSchemaError, match=re.escape(says)):
-        Bad.generation_schema().to_dict()
+    for _ in range(2):
+        with pytest.raises(fm.InvalidGenerationSchemaError, match=re.escape(says)):
+            Bad.generation_schema()
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,7 @@ def test_a_type_that_no_model_generates_is_an_error(annotation: Any, says: str) 
         (str, fm.guide(count=1), '"count" of "Bad.field"'),
         (int, fm.guide(regex="a"), '"pattern" of "Bad.field"'),
         (str, fm.guide(regex="(a)\\1"), "cannot be used"),
+        (str, fm.guide(regex="["), "Bad.field"),
         (Person, fm.guide(anyOf=["a"]), '"anyOf" of "Bad.field"'),
     ],
 )
@@ -163,11 +165,14 @@ def test_a_guide_that_does_not_suit_names_the_field(
 ) -> None:
     members = {"__annotations__": {"field": annotation}, "field": guide}
     Bad = fm.generable(type("Bad", (), members))
-    with pytest.raises(fm.InvalidGenerationSchemaError, match=re.escape(says)):
-        Bad.generation_schema().to_dict()
+    for _ in range(2):
+        with pytest.raises(fm.InvalidGenerationSchemaError, match=re.escape(says)):
+            Bad.generation_schema()
     session = fm.LanguageModelSession(model=model("text"))
     with pytest.raises(fm.UnsupportedGuideError, match=re.escape(says)):
         asyncio.run(session.respond("x", Bad))
+    with pytest.raises(fm.UnsupportedGuideError, match=re.escape(says)):
+        asyncio.run(session.respond("x", list[Bad]))
 
 
 @pytest.mark.parametrize(
@@ -290,6 +295,38 @@ def test_misuse_of_the_decorator() -> None:
     assert Bare(1) == Bare(a=1)
 
 
+def test_a_class_that_no_answer_could_become_is_refused_when_it_is_decorated() -> None:
+    """Whatever is accepted is made of an answer."""
+
+    def other(self: Any, other: int) -> None: ...
+
+    def position_only(self: Any, a: int, /) -> None: ...
+
+    def one_more(self: Any, a: int, b: int) -> None: ...
+
+    def own(self: Any, a: int, b: int = 5) -> None:
+        self.a = a + b
+
+    def any_names(self: Any, **members: Any) -> None:
+        self.a = members["a"]
+
+    members = {"__annotations__": {"a": int}}
+    for init, says in [
+        (other, "does not take the field 'a'"),
+        (position_only, "does not take the field 'a'"),
+        (one_more, "demands 'b'"),
+    ]:
+        with pytest.raises(fm.GenerableDecoratorError, match=says):
+            fm.generable(type("Wrong", (), {**members, "__init__": init}))
+    with pytest.raises(fm.GenerableDecoratorError, match="does not take"):
+        fm.generable(dataclass(init=False)(type("Wrong", (), dict(members))))
+    with pytest.raises(fm.GenerableDecoratorError, match="demands 'b'"):
+        fm.generable(dataclass(type("Wrong", (), {"__annotations__": {"b": InitVar[int]}})))
+    for init, a in [(own, 6), (any_names, 1)]:
+        Right = fm.generable(type("Right", (), {**members, "__init__": init}))
+        assert Right._from_generated_content(fm.GeneratedContent({"a": 1})).a == a
+
+
 def test_a_subclass_keeps_its_own_fields() -> None:
     @fm.generable
     class Base:
@@ -371,6 +408,19 @@ def test_missing_and_wrong_values_are_errors_with_a_path(value: Any, path: str) 
     with pytest.raises(fm.DecodingFailureError) as caught:
         Person._from_generated_content(fm.GeneratedContent(value))
     assert caught.value.json_path == path
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400])
+@pytest.mark.parametrize("kind", [float, float | None, list[float], dict[str, float], float | str])
+def test_a_number_that_no_float_holds_is_an_error(kind: Any, number: str) -> None:
+    Held = fm.generable(type("Held", (), {"__annotations__": {"field": kind}}))
+    value = {list[float]: f"[1, {number}]", dict[str, float]: f'{{"a": {number}}}'}.get(
+        kind, number
+    )
+    content = fm.GeneratedContent.from_json(f'{{"field": {value}}}')
+    with pytest.raises(fm.DecodingFailureError) as caught:
+        Held._from_generated_content(content)
+    assert caught.value.json_path.startswith("$.field")
 
 
 def test_defaults_stand_in_for_what_is_missing() -> None:
@@ -534,6 +584,18 @@ def test_an_invalid_answer_is_repaired_when_asked(server: ScriptedServer, model:
     server.script(turn("{}"), turn("{}"))
     with pytest.raises(fm.DecodingFailureError):
         asyncio.run(session.respond("Who?", Person, options=options))
+
+
+@pytest.mark.parametrize("depth", [600, 3300, 100_000])
+def test_a_schema_that_is_too_deep_is_an_invalid_schema(model: Models, depth: int) -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "array", "items": schema}
+    session = fm.LanguageModelSession(model=model("text"))
+    with pytest.raises(fm.InvalidGenerationSchemaError, match="deep"):
+        asyncio.run(session.respond("x", json_schema=schema))
+    with pytest.raises(fm.InvalidGenerationSchemaError, match="deep"):
+        fm.GenerationSchema.from_dict(schema)
 
 
 def test_what_excludes_what(model: Models) -> None:

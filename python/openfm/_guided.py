@@ -91,7 +91,7 @@ def _guide_of_type(kind: Any) -> Guide:
     if isinstance(kind, type) and isinstance(kind, Generable):
         partial = kind.PartiallyGenerated
         return Guide(
-            kind.generation_schema()._json(),
+            schema_text_of(kind),
             lambda content: read_valid(kind, content),
             partial._from_generated_content,
         )
@@ -122,5 +122,7 @@ def _dump(schema: Mapping[str, Any]) -> str:
         raise TypeError(f"json_schema must be a dict, not {type(schema).__name__}")
     try:
         return json.dumps(dict(schema), allow_nan=False)
+    except RecursionError:
+        raise InvalidGenerationSchemaError("json_schema is nested too deeply") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"json_schema must be made of JSON values: {error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -81,6 +82,7 @@ def _decorate(cls: Any, description: str | None, around: dict[str, Any]) -> Any:
             cls = dataclasses.dataclass(cls)
         except (TypeError, ValueError) as error:
             raise GenerableDecoratorError(f"{cls.__name__} cannot be generable: {error}") from None
+    _check_init(cls)
     cls._generable = True
     cls._generable_description = description
     cls._generable_fields = None
@@ -101,10 +103,54 @@ def _decorate(cls: Any, description: str | None, around: dict[str, Any]) -> Any:
     return cls
 
 
+def _check_init(cls: Any) -> None:
+    """Raises GenerableDecoratorError where no instance could be made of an answer: the class has an
+    ``__init__`` of its own that does not take its fields."""
+    try:
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    except (TypeError, ValueError):
+        # Written in C; it may well take them.
+        return
+    fields = [field.name for field in dataclasses.fields(cls) if field.init]
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    refused = [name for name in fields if name not in named and not takes_any]
+    demanded = [
+        p.name
+        for p in parameters
+        if p.default is p.empty
+        and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)
+        and (p.name not in fields or p.kind is p.POSITIONAL_ONLY)
+    ]
+    if cls.__init__ is object.__init__:
+        refused, demanded = fields, []
+    if refused or demanded:
+        what = (
+            f"does not take the field {refused[0]!r} by its name"
+            if refused
+            else f"demands {demanded[0]!r}, which is no field that goes by its name"
+        )
+        raise GenerableDecoratorError(
+            f"{cls.__name__} cannot be generable: its __init__ {what}. Leave __init__ out, and do "
+            "what it does in __post_init__"
+        )
+
+
 def _generation_schema(cls: Any) -> Any:
-    """The schema of the class; made once."""
+    """The schema of the class; made once. Raises InvalidGenerationSchemaError, which names the
+    field, for a type or a guide that no model can be asked for."""
+    schema = schema_of(cls)
+    schema.check()
+    return schema
+
+
+def schema_of(cls: Any) -> Any:
+    """The same for a request, which finds out itself what is wrong and has its own errors."""
     from .generation_schema import GenerationSchema
 
+    if getattr(cls.generation_schema, "__func__", None) is not _generation_schema:
+        # The class has its own way.
+        return cls.generation_schema()
     schema = cls.__dict__.get("_generable_schema")
     if schema is None:
         schema = GenerationSchema(cls)

@@ -50,17 +50,24 @@ class GenerationSchema:
         """The schema of JSON Schema, e.g. of an exported ``to_dict()``."""
         try:
             text = json.dumps(dict(schema), allow_nan=False).encode("ascii")
+        except RecursionError:
+            raise InvalidGenerationSchemaError("the schema is nested too deeply") from None
         except (TypeError, ValueError) as error:
             raise TypeError(f"a schema is made of JSON values: {error}") from None
         return cls(None, _ptr=lib.FMGenerationSchemaCreateFromJSON(text, None, None) or 0)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON Schema in the reference's form. Raises InvalidGenerationSchemaError."""
+        self.check()
+        schema: dict[str, Any] = json.loads(self._json())
+        return schema
+
+    def check(self) -> None:
+        """Makes the schema. Raises InvalidGenerationSchemaError for what is wrong with it."""
         try:
-            schema: dict[str, Any] = json.loads(self._json())
+            self._json()
         except UnsupportedGuideError as error:
             raise InvalidGenerationSchemaError(error.message, details=error.details) from None
-        return schema
 
     def _json(self) -> str:
         """The schema's JSON text; UnsupportedGuideError for guides that do not suit."""
@@ -153,7 +160,7 @@ def _declared(
 def schema_text_of(kind: Any) -> str:
     """The JSON Schema of any type that can be generated, as text."""
     if isinstance(kind, Generable):
-        return kind.generation_schema()._json()
+        return _text_of_class(kind)
     shape = shape_of(kind, "the answer")
     names = Names()
     schema = shape.schema(names)
@@ -161,7 +168,7 @@ def schema_text_of(kind: Any) -> str:
     for other in list(names.by_class):
         name = names.of(other)
         if isinstance(other, Generable):
-            part = json.loads(other.generation_schema()._json())
+            part = json.loads(_text_of_class(other))
         else:
             part = definition_of(other, name)
         definitions.update(part.pop("$defs", {}))
@@ -169,6 +176,13 @@ def schema_text_of(kind: Any) -> str:
     if definitions:
         schema["$defs"] = definitions
     return json.dumps(schema, ensure_ascii=False)
+
+
+def _text_of_class(kind: Any) -> str:
+    from .generable_utils import schema_of
+
+    text: str = schema_of(kind)._json()
+    return text
 
 
 def _renamed(schema: Any, name: str) -> Any:

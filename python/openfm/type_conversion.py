@@ -26,6 +26,8 @@ __all__: list[str] = []
 #: Names of modules and classes that an annotation may use.
 Namespace = Mapping[str, Any]
 
+_MAX = sys.float_info.max
+
 _UNIONS: tuple[Any, ...] = (Union, getattr(types, "UnionType", Union))
 
 
@@ -112,11 +114,13 @@ class _Scalar(Shape):
 
     def read(self, value: Any, path: str, id: GenerationID | None) -> Any:
         kind = self._kind
-        if type(value) is kind:
+        # JSON has one kind of number: 3.0 is a whole one, and 3 is one with a fraction too; and
+        # larger ones than a float holds.
+        if kind is float:
+            if type(value) in (float, int) and -_MAX <= value <= _MAX:
+                return float(value)
+        elif type(value) is kind:
             return value
-        # JSON has one kind of number: 3.0 is a whole one, and 3 is one with a fraction too.
-        if kind is float and type(value) is int:
-            return float(value)
         if kind is int and type(value) is float and value.is_integer():
             return int(value)
         _fail(path, f"{_described(value)} is no {kind.__name__}")
