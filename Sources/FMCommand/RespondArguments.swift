@@ -93,7 +93,7 @@ struct RespondArguments: Equatable {
       sampling.temperature = try number(option, value, "a number of at least 0") { $0 >= 0 }
     case .topK: sampling.topK = try integer(option, value, "a whole number of at least 1")
     case .topP:
-      sampling.topP = try number(option, value, "a number above 0, up to 1") { $0 > 0 && $0 <= 1 }
+      sampling.topP = try number(option, value, "a number from 0 to 1") { $0 >= 0 && $0 <= 1 }
     case .seed:
       guard let seed = UInt64(value) else {
         throw wrong(option, value, "a whole number of at least 0, below 2^64")

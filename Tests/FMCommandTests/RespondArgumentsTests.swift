@@ -85,13 +85,16 @@ import Testing
         == GenerationOptions(
           samplingMode: .random(probabilityThreshold: 1), maximumResponseTokens: 7))
     #expect(
+      try arguments("--top-p", "0").options
+        == GenerationOptions(samplingMode: .random(probabilityThreshold: 0)))
+    #expect(
       try arguments("--seed", "0").options == GenerationOptions(samplingMode: .random(seed: 0)))
     #expect(try arguments("x").options == GenerationOptions())
   }
 
   @Test(arguments: [
     ["--temperature", "-1"], ["--temperature", "nan"], ["--temperature", "1e999"],
-    ["--temperature", "warm"], ["--top-k", "0"], ["--top-k", "1.5"], ["--top-p", "0"],
+    ["--temperature", "warm"], ["--top-k", "0"], ["--top-k", "1.5"], ["--top-p", "-0.1"],
     ["--top-p", "1.1"], ["--seed", "-1"], ["--seed", "18446744073709551616"],
     ["--max-tokens", "0"], ["--max-tokens", "-5"], ["--timeout", "0"], ["--timeout", "1e9"],
   ])

@@ -139,6 +139,7 @@ FoundationModelsError
       RequestTooLargeError
   ToolCallError
   InvalidArgumentError
+    ToolDefinitionError
   UsedAfterForkError
   ShutDownError
 """

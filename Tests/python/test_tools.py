@@ -407,8 +407,9 @@ def test_what_a_class_lacks_is_said() -> None:
         async def call(self, args: fm.GeneratedContent) -> str:
             return ""
 
-    with pytest.raises(AssertionError, match="'name'"):
-        NoName()
+    for kind in (AssertionError, fm.ToolDefinitionError, ValueError):
+        with pytest.raises(kind, match="'name'"):
+            NoName()
     NoName.name = 3  # type: ignore[assignment]
     with pytest.raises(TypeError, match="name of NoName must be a str"):
         NoName()

@@ -168,6 +168,19 @@ def test_other_texts_are_refused(text: str) -> None:
         fm.Transcript.from_json(text)
 
 
+@pytest.mark.parametrize("value", [None, 5, ["{}"], {"a": 1}, Path("saved.json")])
+def test_what_is_no_text_is_a_type_error(value: Any) -> None:
+    with pytest.raises(TypeError, match=f"JSON text, not {type(value).__name__}"):
+        fm.Transcript.from_json(value)
+
+
+def test_a_transcript_is_read_from_a_files_bytes() -> None:
+    text = fm.Transcript.from_json(json.dumps(EXPORTED)).to_json()
+    assert fm.Transcript.from_json(text.encode()).to_json() == text
+    with pytest.raises(fm.DecodingFailureError):
+        fm.Transcript.from_json(b"\xff{}")
+
+
 def test_an_empty_transcript_is_one() -> None:
     data = {**EXPORTED, "transcript": {"entries": []}}
     assert asyncio.run(read(data))["transcript"]["entries"] == []

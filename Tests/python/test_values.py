@@ -105,6 +105,7 @@ def test_options_are_numbers_for_the_library() -> None:
         "sampling": {"mode": "greedy"}
     }
     assert fm.SamplingMode.random(seed=7).to_dict() == {"mode": "random", "seed": 7}
+    assert fm.SamplingMode.random(probability_threshold=0).to_dict()["top_p"] == 0
     assert fm.SamplingMode.random(probability_threshold=0.9).to_dict() == {
         "mode": "random",
         "top_p": 0.9,
@@ -119,6 +120,9 @@ def test_options_are_numbers_for_the_library() -> None:
         ({"temperature": NAN}, ValueError),
         ({"temperature": math.inf}, ValueError),
         ({"temperature": -0.1}, ValueError),
+        ({"temperature": 10**400}, ValueError),
+        ({"temperature": -(10**5000)}, ValueError),
+        ({"maximum_response_tokens": 10**5000}, ValueError),
         ({"maximum_response_tokens": True}, TypeError),
         ({"maximum_response_tokens": 1.5}, TypeError),
         ({"maximum_response_tokens": 0}, ValueError),
@@ -146,6 +150,8 @@ def test_options_refuse(arguments: dict[str, Any], error: type[Exception]) -> No
         ({"probability_threshold": False}, TypeError),
         ({"seed": -1}, ValueError),
         ({"seed": 2**64}, ValueError),
+        ({"seed": 10**5000}, ValueError),
+        ({"probability_threshold": 10**400}, ValueError),
         ({"seed": True}, TypeError),
         ({"top": 4, "probability_threshold": 0.5}, ValueError),
     ],

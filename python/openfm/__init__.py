@@ -107,6 +107,7 @@ _HOMES: Final[dict[str, tuple[str, ...]]] = {
         "ShutDownError",
         "TLSError",
         "ToolCallError",
+        "ToolDefinitionError",
         "TransportError",
         "TransportTimeoutError",
         "UnsupportedCapabilityError",

@@ -54,6 +54,7 @@
     │     └─ RequestTooLargeError
     ├─ ToolCallError                          tool_name, underlying_error
     ├─ InvalidArgumentError                   also a ValueError
+    │  └─ ToolDefinitionError                 a tool without a name; also an AssertionError
     ├─ UsedAfterForkError                     also a RuntimeError
     └─ ShutDownError                          also a RuntimeError
 
@@ -119,6 +120,7 @@ __all__ = [
     "ShutDownError",
     "TLSError",
     "ToolCallError",
+    "ToolDefinitionError",
     "ToolRoundLimitError",
     "TransportError",
     "TransportTimeoutError",
@@ -652,6 +654,10 @@ class InvalidArgumentError(FoundationModelsError, ValueError):
     """A value that the library does not take."""
 
     default_code = GenerationErrorCode.INVALID_ARGUMENT
+
+
+class ToolDefinitionError(InvalidArgumentError, AssertionError):
+    """A tool class lacks its name or description."""
 
 
 class UsedAfterForkError(FoundationModelsError, RuntimeError):

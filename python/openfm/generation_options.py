@@ -159,7 +159,7 @@ def _check_integer(name: str, value: object, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, not {value}")
+        raise ValueError(f"{name} must be from {least} to {most}, not {_shortened(value)}")
 
 
 def _check_number(name: str, value: object, least: float, most: float | None) -> None:
@@ -167,6 +167,18 @@ def _check_number(name: str, value: object, least: float, most: float | None) ->
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a number, not {type(value).__name__}")
-    if not math.isfinite(value) or value < least or (most is not None and value > most):
+    try:
+        fits = math.isfinite(value) and value >= least and (most is None or value <= most)
+    except OverflowError:
+        # A whole number beyond all floats.
+        fits = False
+    if not fits:
         limit = f"at least {least}" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} must be {limit}, not {value}")
+        raise ValueError(f"{name} must be {limit}, not {_shortened(value)}")
+
+
+def _shortened(value: float) -> str:
+    # A whole number can have more digits than Python writes out.
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"a number of {value.bit_length()} bits"
+    return str(value)

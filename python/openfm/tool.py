@@ -10,7 +10,7 @@ from typing import Any
 
 from ._ctypes_bindings import lib
 from ._native import Handle, encode
-from .errors import InvalidArgumentError, InvalidGenerationSchemaError
+from .errors import InvalidArgumentError, InvalidGenerationSchemaError, ToolDefinitionError
 from .generable import GeneratedContent
 
 __all__ = ["Tool"]
@@ -65,7 +65,9 @@ class Tool(ABC):
         for attribute in ("name", "description"):
             value = getattr(self, attribute, None)
             if value is None or value == "":
-                raise AssertionError(f"{type(self).__name__} needs a class attribute {attribute!r}")
+                raise ToolDefinitionError(
+                    f"{type(self).__name__} needs a class attribute {attribute!r}"
+                )
             if not isinstance(value, str):
                 raise TypeError(
                     f"{attribute} of {type(self).__name__} must be a str, not "
@@ -111,5 +113,7 @@ def schema_json(schema: object, what: str) -> bytes:
         )
     try:
         return json.dumps(dict(schema), allow_nan=False).encode("ascii")
+    except RecursionError:
+        raise InvalidGenerationSchemaError(f"{what} is nested too deeply") from None
     except (TypeError, ValueError) as error:
         raise InvalidGenerationSchemaError(f"{what} must be made of JSON values: {error}") from None

@@ -52,13 +52,14 @@ class Transcript:
             raise TypeError(f"a transcript is read from a dict, not {type(data).__name__}")
         try:
             text = json.dumps(dict(data))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise DecodingFailureError(f"the transcript is no JSON: {error}") from None
         return cls.from_json(text)
 
     def to_json(self, *, embed_attachments: bool = False) -> str:
         """The JSON text of ``to_dict``. Pictures are told by URL and SHA-256; with
-        ``embed_attachments`` their bytes are in it, so that it stands without the files."""
+        ``embed_attachments`` the files' bytes are in it, with their metadata, so that it stands
+        without them."""
         text = take_string(
             lib.FMLanguageModelSessionCopyTranscriptJSON(
                 self._handle.address, embed_attachments, None, None
@@ -69,9 +70,11 @@ class Transcript:
         return text
 
     @classmethod
-    def from_json(cls, text: str) -> Transcript:
-        """``from_dict`` for a JSON text."""
-        data = text.encode("utf-8", "surrogatepass")
+    def from_json(cls, text: str | bytes) -> Transcript:
+        """``from_dict`` for a JSON text, also for a file's bytes."""
+        if not isinstance(text, (str, bytes, bytearray)):
+            raise TypeError(f"a transcript is read from a JSON text, not {type(text).__name__}")
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
         if b"\0" in data:
             raise DecodingFailureError("the transcript is no JSON: it holds a NUL")
         return cls(Handle(lib.FMTranscriptCreateFromJSONString(data, None, None)))
