@@ -132,11 +132,17 @@ class _Scalar(Shape):
             return value
         writer.begin(f"if type({value}) is not {kind}:")
         if self._kind is float:
+            most = writer.bind(_MAX)
+            is_held = f"-{most} <= {value} <= {most}"
             writer.demand(f"type({value}) is int")
+            # No schema says what a float holds.
+            writer.line(f"if not {is_held}: raise UNFIT")
         else:
             writer.demand(f"type({value}) is float and {value}.is_integer()")
         writer.line(f"{value} = {kind}({value})")
         writer.end()
+        if self._kind is float:
+            writer.line(f"elif not {is_held}: raise UNFIT")
         return value
 
 
