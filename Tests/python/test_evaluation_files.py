@@ -150,26 +150,32 @@ def test_a_failure_on_the_way_leaves_the_old_page(
 
 
 def test_standard_output_is_a_place_too(server: ScriptedServer, tmp_path: Path) -> None:
-    """Where it is a pipe, a file, and a file without a name."""
+    """Where it is a pipe, a file, and a file without a name. By a link like /dev/stdout, which a
+    test should not be able to take from the machine."""
+    link = tmp_path / "stdout"
+    link.symlink_to("/proc/self/fd/1")
+    place = tmp_path / "place"
+    place.mkdir()
     program = (
         "import sys, openfm as fm; "
         "model = fm.ChatCompletionsLanguageModel(sys.argv[1], 'scenario:echo', context_size=99); "
         "result = fm.evaluate([{'text': 'a'}], '{text}', model=model, progress=False); "
-        "result.to_html('/dev/stdout')"
+        "result.to_html(sys.argv[2])"
     )
-    command = [sys.executable, "-c", program, server.base_url]
+    command = [sys.executable, "-c", program, server.base_url, str(link)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     piped = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert is_page(piped.stdout)
-    with open(tmp_path / "out", "w+") as file:
+    with open(place / "out", "w+") as file:
         subprocess.run(command, env=environment, stdout=file, check=True)
-        assert is_page((tmp_path / "out").read_text())
-        assert [path.name for path in tmp_path.iterdir()] == ["out"]
-        os.unlink(tmp_path / "out")
+        assert is_page((place / "out").read_text())
+        assert [path.name for path in place.iterdir()] == ["out"]
+        os.unlink(place / "out")
         subprocess.run(command, env=environment, stdout=file, check=True)
         file.seek(0)
         assert is_page(file.read())
-    assert list(tmp_path.iterdir()) == []
+    assert list(place.iterdir()) == []
+    assert os.readlink(link) == "/proc/self/fd/1"
 
 
 # ---- The file of a run
