@@ -245,7 +245,8 @@ bool FMLanguageModelSessionConfigure(FMLanguageModelSessionRef _Nonnull session,
 
 /*
  * FMLanguageModelSessionGetTranscriptJSONString, with the pictures' bytes in it when
- * `embedsAttachments` is true, so that the text stands without their files.
+ * `embedsAttachments` is true, so that the text stands without their files. The bytes are the files' own,
+ * with their metadata.
  */
 char *_Nullable FMLanguageModelSessionCopyTranscriptJSON(
     FMLanguageModelSessionRef _Nonnull session, bool embedsAttachments, int *_Nullable outErrorCode,
