@@ -325,7 +325,9 @@ def test_families_are_sent_what_they_see(tmp_path: Path) -> None:
     assert model.image_policy.max_long_edge == 0
     assert model.estimate_image_tokens(4000, 3000) == (576, True)
     with pytest.raises(fm.InvalidArgumentError, match="openai-tiles"):
-        fm.prepare_image(path, policy=fm.ImagePolicy(preset="nobody"))
+        fm.ImagePolicy(preset="nobody")
+    for name in ("default", "claude", "qwen2-vl"):
+        assert fm.ImagePolicy(preset=name).to_dict() == {"preset": name}
 
 
 def test_an_attachments_policy_goes_over_its_models(

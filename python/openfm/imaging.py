@@ -14,7 +14,7 @@ from typing import Any, Final
 from ._ctypes_bindings import FMImageCacheInfo, FMImageInfo, FMPreparedImageInfo, lib
 from ._heif import offer_libraries
 from ._native import Handle, encode, last_error
-from .errors import InvalidImagePathError, InvalidOrientationError
+from .errors import InvalidArgumentError, InvalidImagePathError, InvalidOrientationError
 
 __all__ = [
     "ImageCacheInfo",
@@ -105,6 +105,8 @@ class ImagePolicy:
             raise ValueError(f'metadata must be "strip" or "keep", not {self.metadata!r}')
         if self.verify is not None and not isinstance(self.verify, bool):
             raise TypeError(f"verify must be a bool, not {type(self.verify).__name__}")
+        if self.preset is not None:
+            _check_preset(self.preset)
 
     def to_dict(self) -> dict[str, Any]:
         """The library's policy JSON as a dict, without what is None."""
@@ -243,6 +245,19 @@ def image_cache_info() -> ImageCacheInfo:
 def image_cache_clear() -> None:
     """Forgets every prepared picture and sets the counters to zero."""
     lib.FMImageCacheClear()
+
+
+def _check_preset(name: str) -> None:
+    """Raises InvalidArgumentError for a name that is no preset.
+
+    The library has their table, and looks at the policy before the path. No file is opened: an
+    empty path is none.
+    """
+    policy = json.dumps({"preset": name}).encode("ascii")
+    if not lib.FMImagePrepare(b"", 0, policy, None, None, None):
+        error = last_error()
+        if isinstance(error, InvalidArgumentError):
+            raise error
 
 
 def encode_policy(policy: ImagePolicy | None, name: str = "policy") -> bytes | None:
