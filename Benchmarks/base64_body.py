@@ -50,7 +50,7 @@ def main() -> None:
             check=True,
         )
         subprocess.run(
-            ["swiftc", "-O", "-parse-as-library", "-I", here, here / "measure.swift",
+            ["swiftc", "-O", "-parse-as-library", "-package-name", "openfm", "-I", here, here / "measure.swift",
              ROOT / "Sources/FMWire/Base64.swift", vectors, "-o", program],
             check=True,
         )  # fmt: skip

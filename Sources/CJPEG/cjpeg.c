@@ -512,17 +512,26 @@ static inline void interleave(const line *from, line *to) {
   }
 }
 
-/* Mirroring a block of samples changes the sign of every odd frequency along that axis. */
-static inline void turn_block(const JCOEF *from, JCOEF *to, int transpose, int mirror_x,
-                              int mirror_y) {
+/*
+ * Mirroring a block of samples changes the sign of every odd frequency along that axis. Returns 0 for
+ * coefficients beyond those of 8-bit samples, which no code stands for: only damaged files have them.
+ */
+static inline int turn_block(const JCOEF *from, JCOEF *to, int transpose, int mirror_x,
+                             int mirror_y) {
   const line across = mirror_x ? (line){0, -1, 0, -1, 0, -1, 0, -1} : (line){0};
   const line down = across ^ (mirror_y ? (line){-1, -1, -1, -1, -1, -1, -1, -1} : (line){0});
-  line lines[DCTSIZE], others[DCTSIZE];
+  line lines[DCTSIZE], others[DCTSIZE], beyond = {0};
   for (int v = 0; v < DCTSIZE; v++) {
     /* (x ^ -1) - -1 is -x. */
     const line sign = v & 1 ? down : across;
-    lines[v] = (((const line *)from)[v] ^ sign) - sign;
+    const line stored = ((const line *)from)[v];
+    lines[v] = (stored ^ sign) - sign;
+    const line outside = (stored > 1023) | (stored < -1023);
+    beyond |= v == 0 ? outside & (line){0, -1, -1, -1, -1, -1, -1, -1} : outside;
   }
+  uint64_t halves[2];
+  memcpy(halves, &beyond, sizeof halves);
+  if (halves[0] | halves[1] || from[0] < -1024 || from[0] > 1023) return 0;
   if (transpose) {
     interleave(lines, others);
     interleave(others, lines);
@@ -531,6 +540,7 @@ static inline void turn_block(const JCOEF *from, JCOEF *to, int transpose, int m
   } else {
     memcpy(to, lines, sizeof lines);
   }
+  return 1;
 }
 
 static void turn_strip(j_common_ptr cinfo, turned_component *turned, JDIMENSION first) {
@@ -544,10 +554,10 @@ static void turn_strip(j_common_ptr cinfo, turned_component *turned, JDIMENSION 
       const JDIMENSION column = turned->mirror_x ? turned->from_columns - 1 - across : across;
       const JDIMENSION row = turned->mirror_y ? turned->from_rows - 1 - down : down;
       const JCOEF *block = turned->from->rows[row][column];
-      /* Only damaged files have it, and the difference of two would have no code. */
-      if (block[0] < -1024 || block[0] > 1023) ERREXIT(cinfo, JERR_BAD_DCT_COEF);
-      turn_block(block, turned->strip[y][x], turned->transpose,
-                 turned->mirror_x, turned->mirror_y);
+      if (!turn_block(block, turned->strip[y][x], turned->transpose, turned->mirror_x,
+                      turned->mirror_y)) {
+        ERREXIT(cinfo, JERR_BAD_DCT_COEF);
+      }
     }
   }
 }
@@ -602,8 +612,7 @@ static int bit_count(int value) {
 }
 
 /* The symbols of a block (T.81, section F.1.2.2) as it will be when turned. */
-static void count_block(j_common_ptr cinfo, const JCOEF *block, const uint8_t *place,
-                        symbol_counts *counts) {
+static void count_block(const JCOEF *block, const uint8_t *place, symbol_counts *counts) {
   uint64_t found = 0;
   uint8_t bits[DCTSIZE2];
   for (int first = 0; first < DCTSIZE2; first += 4) {
@@ -619,7 +628,6 @@ static void count_block(j_common_ptr cinfo, const JCOEF *block, const uint8_t *p
   int last = 0;
   for (found &= ~(uint64_t)1; found; found &= found - 1) {
     const int at = __builtin_ctzll(found);
-    if (bits[at] > 10) ERREXIT(cinfo, JERR_BAD_DCT_COEF);
     const int zeros = at - last - 1;
     counts->of[0xF0] += zeros / 16;
     counts->of[(zeros % 16) << 4 | bits[at]]++;
@@ -683,8 +691,9 @@ static void make_table(JHUFF_TBL *table, symbol_counts *counts) {
 
 /*
  * Tables for what is turned, so that a well-packed file does not grow. libjpeg would find them by
- * encoding everything twice. Counted are the stored blocks: turning changes their order, which the
- * differences of DC follow only roughly, so that each gets a code.
+ * encoding everything twice. Counted are the stored blocks, of a large picture those of every eighth
+ * row: near enough, when each symbol that may occur in the others gets a code. Turning changes the
+ * blocks' order, which the differences of DC follow only roughly; all of them get one too.
  */
 static void make_tables(j_decompress_ptr source, j_compress_ptr target, jvirt_barray_ptr *stored,
                         int transpose) {
@@ -694,6 +703,9 @@ static void make_tables(j_decompress_ptr source, j_compress_ptr target, jvirt_ba
       place[v * DCTSIZE + u] = zigzag[transpose ? u * DCTSIZE + v : v * DCTSIZE + u];
     }
   }
+  const long luma_blocks =
+      (long)source->comp_info[0].width_in_blocks * source->comp_info[0].height_in_blocks;
+  const JDIMENSION step = luma_blocks < 1 << 15 ? 1 : 8;
   symbol_counts counts[2][NUM_HUFF_TBLS] = {0};
   int is_used[NUM_HUFF_TBLS] = {0};
   for (int i = 0; i < source->num_components; i++) {
@@ -702,21 +714,25 @@ static void make_tables(j_decompress_ptr source, j_compress_ptr target, jvirt_ba
     symbol_counts *dc = &counts[0][out->dc_tbl_no], *ac = &counts[1][out->ac_tbl_no];
     is_used[out->dc_tbl_no] = is_used[out->ac_tbl_no] = 1;
     int before = 0;
-    for (JDIMENSION y = 0; y < info->height_in_blocks; y++) {
+    for (JDIMENSION y = 0; y < info->height_in_blocks; y += step) {
       JBLOCKROW row = ((const coefficients *)stored[i])->rows[y];
       for (JDIMENSION x = 0; x < info->width_in_blocks; x++) {
-        count_block((j_common_ptr)target, row[x], place, ac);
-        const int size = bit_count(row[x][0] - before);
-        if (size < SYMBOLS) dc->of[size]++;
+        count_block(row[x], place, ac);
+        dc->of[bit_count(row[x][0] - before)]++;
         before = row[x][0];
       }
     }
-    /* Blocks that only fill up a coded unit. */
-    ac->of[0]++;
   }
   for (int i = 0; i < NUM_HUFF_TBLS; i++) {
     if (!is_used[i]) continue;
     for (int size = 0; size <= 11; size++) counts[0][i].of[size]++;
+    counts[1][i].of[0]++; /* Blocks that only fill up a coded unit. */
+    if (step > 1) {
+      for (int zeros = 0; zeros < 16; zeros++) {
+        for (int size = 1; size <= 10; size++) counts[1][i].of[zeros << 4 | size]++;
+      }
+      counts[1][i].of[0xF0]++; /* sixteen zeros */
+    }
     make_table(target->dc_huff_tbl_ptrs[i], &counts[0][i]);
     make_table(target->ac_huff_tbl_ptrs[i], &counts[1][i]);
   }
