@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from json.encoder import encode_basestring
 from typing import Any
 
 from ._ctypes_bindings import lib
@@ -12,7 +13,7 @@ from ._pydantic import definition_of
 from .errors import InvalidGenerationSchemaError, UnsupportedGuideError
 from .generable import Generable
 from .generation_property import Property
-from .type_conversion import Field, Names, fields_of, shape_of
+from .type_conversion import Field, Names, encode_json, fields_of, shape_of
 
 __all__ = ["GenerationSchema"]
 
@@ -74,7 +75,7 @@ class GenerationSchema:
         if self._text is None:
             if self._handle is None:
                 declaration = encode(
-                    json.dumps(self._declaration(), ensure_ascii=False, allow_nan=False),
+                    self._declaration(),
                     "a name or description of the schema",
                     InvalidGenerationSchemaError,
                 )
@@ -96,7 +97,8 @@ class GenerationSchema:
         assert self._handle is not None
         return self._handle.address
 
-    def _declaration(self) -> dict[str, Any]:
+    def _declaration(self) -> str:
+        """The library's declaration JSON."""
         names = Names()
         kind = self.type_class
         if self._properties is not None:
@@ -127,7 +129,7 @@ class GenerationSchema:
             names.of(nested)
         # Describing one class can name others: until none is left.
         done = {root}
-        references = []
+        references: list[str] = []
         while left := [other for other in names.by_class if other not in done]:
             for other in left:
                 done.add(other)
@@ -136,25 +138,20 @@ class GenerationSchema:
                     description = other._generable_description
                     references.append(_declared(name, description, fields_of(other), names))
                 else:
-                    references.append({"name": name, "schema": definition_of(other, name)})
+                    definition = definition_of(other, name)
+                    references.append(encode_json({"name": name, "schema": definition}))
         if references:
-            declaration["references"] = references
+            return f'{declaration[:-1]},"references":[{",".join(references)}]}}'
         return declaration
 
     def __repr__(self) -> str:
         return f"GenerationSchema({self.type_class!r})"
 
 
-def _declared(
-    name: str, description: str | None, fields: Sequence[Field], names: Names
-) -> dict[str, Any]:
-    declaration: dict[str, Any] = {"name": name}
-    if description is not None:
-        declaration["description"] = description
-    declaration["properties"] = [
-        field.declaration(names) for field in fields if not field.is_identifier
-    ]
-    return declaration
+def _declared(name: str, description: str | None, fields: Sequence[Field], names: Names) -> str:
+    told = "" if description is None else f',"description":{encode_basestring(description)}'
+    properties = ",".join(field.declaration(names) for field in fields if not field.is_identifier)
+    return f'{{"name":{encode_basestring(name)}{told},"properties":[{properties}]}}'
 
 
 def schema_text_of(kind: Any) -> str:

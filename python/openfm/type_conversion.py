@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import dataclasses
+import json
 import sys
 import types
 import typing
@@ -36,9 +37,12 @@ class Names:
 
     def __init__(self) -> None:
         self.by_class: dict[type, str] = {}
+        #: How often a name was asked for.
+        self.asked = 0
         self._taken: set[str] = set()
 
     def of(self, kind: type) -> str:
+        self.asked += 1
         name = self.by_class.get(kind)
         if name is None:
             name = kind.__name__
@@ -483,9 +487,20 @@ class Field:
     has_default: bool
     #: A field of the type GenerationID holds the content's id and is no property.
     is_identifier: bool
+    #: What it declares, where that names no class; it is the same in every schema then.
+    _text: str | None = None
 
-    def declaration(self, names: Names) -> dict[str, Any]:
-        """The field as a property of the library's declaration JSON."""
+    def declaration(self, names: Names) -> str:
+        """The field as a property of the library's declaration, in JSON."""
+        if self._text is not None:
+            return self._text
+        asked = names.asked
+        text = encode_json(self._members(names))
+        if names.asked == asked:
+            self._text = text
+        return text
+
+    def _members(self, names: Names) -> dict[str, Any]:
         shape = self.shape
         is_optional = self.has_default or shape.is_optional
         if isinstance(shape, _Union) and shape.is_optional:
@@ -552,6 +567,9 @@ def _namespace(kind: type, field: str) -> dict[str, Any]:
     names[kind.__name__] = kind
     return names
 
+
+#: What the library is told, in compact words.
+encode_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 _TYPE_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _SCALARS: dict[Any, Shape] = {kind: _Scalar(kind, name) for kind, name in _TYPE_NAMES.items()}

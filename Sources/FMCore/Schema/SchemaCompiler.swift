@@ -357,22 +357,16 @@ struct SchemaCompiler {
 
   /// A schema that refers to itself without a step into the value would be checked for ever.
   private func refuseCircles() throws(SchemaError) {
-    enum Mark { case open, done }
-    var marks: [Int: Mark] = [:]
+    enum Mark { case new, open, done }
+    var marks = [Mark](repeating: .new, count: table.rules.count)
     func visit(_ index: Int) -> Bool {
       switch marks[index] {
       case .open: return false
       case .done: return true
-      case nil: break
+      case .new: break
       }
       marks[index] = .open
-      let rules = table.rules[index]
-      var next = rules.allOf + rules.anyOf + rules.oneOf
-      next += [
-        rules.reference, rules.not, rules.condition?.condition, rules.condition?.then,
-        rules.condition?.otherwise,
-      ].compactMap(\.self)
-      for other in next where !visit(other) { return false }
+      for other in table.rules[index].ofTheSameValue where !visit(other) { return false }
       marks[index] = .done
       return true
     }

@@ -74,6 +74,22 @@ struct SchemaRules: Sendable {
   var string: StringRules?
   var array: ArrayRules?
   var object: ObjectRules?
+
+  /// The other rules that the same value is checked by. Most have none.
+  var ofTheSameValue: [Int] {
+    var others: [Int] = []
+    if let reference { others.append(reference) }
+    if let not { others.append(not) }
+    if let condition {
+      others.append(condition.condition)
+      if let then = condition.then { others.append(then) }
+      if let otherwise = condition.otherwise { others.append(otherwise) }
+    }
+    others += allOf
+    others += anyOf
+    others += oneOf
+    return others
+  }
 }
 
 /// The rules of a whole schema; the first are the root's.
