@@ -50,8 +50,8 @@ def main() -> None:
             check=True,
         )
         subprocess.run(
-            ["swiftc", "-O", "-parse-as-library", "-package-name", "openfm", "-I", here, here / "measure.swift",
-             ROOT / "Sources/FMWire/Base64.swift", vectors, "-o", program],
+            ["swiftc", "-O", "-parse-as-library", "-package-name", "openfm", "-I", here,
+             here / "measure.swift", ROOT / "Sources/FMWire/Base64.swift", vectors, "-o", program],
             check=True,
         )  # fmt: skip
         run = subprocess.run([program], check=True, capture_output=True, text=True)
