@@ -244,7 +244,9 @@ public func fmLanguageModelSessionRespond(
   _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) -> UnsafeRawPointer? {
   enterCalling(
-    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: nil,
+    callback,
+    refuse: { call($0, usedAfterFork.status, usedAfterFork.message, UserInfo(pointer: userInfo)) },
+    else: nil,
     body: { callback in
       startTask(
         session, prompt, schema: .none, optionsJSON,
@@ -408,7 +410,9 @@ public func fmLanguageModelSessionResponseStreamIterate(
   _ stream: UnsafeRawPointer?, _ userInfo: UnsafeMutableRawPointer?, _ callback: ResponseCallback?
 ) {
   enterCalling(
-    callback, refuse: { $0(usedAfterFork.status.rawValue, nil, 0, userInfo) }, else: (),
+    callback,
+    refuse: { call($0, usedAfterFork.status, usedAfterFork.message, UserInfo(pointer: userInfo)) },
+    else: (),
     body: { callback in
       try start(
         stream, into: StreamSink(callback: callback, userInfo: UserInfo(pointer: userInfo)))

@@ -20,7 +20,12 @@ private func startCount(
 ) -> UnsafeRawPointer? {
   let info = UserInfo(pointer: userInfo)
   return enterCalling(
-    callback, refuse: { $0(usedAfterFork.status.rawValue, 0, nil, userInfo) }, else: nil,
+    callback,
+    refuse: { refuse in
+      usedAfterFork.message.withCString {
+        refuse(usedAfterFork.status.rawValue, 0, $0, userInfo)
+      }
+    }, else: nil,
     body: { callback in
       let pending = Result {
         (try HandleTable.shared.object(model, as: ModelObject.self, "model"), try subject())

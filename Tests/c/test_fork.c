@@ -19,6 +19,7 @@ static int child(FMLanguageModelSessionRef session, FMComposedPromptRef prompt) 
   FMLanguageModelSessionRespond(session, prompt, NULL, &in_child, collect);
   if (!collected_wait(&in_child, &in_child.ends, 1, 5)) wrong |= 8;
   if (in_child.status != FMStatusUsedAfterFork) wrong |= 16;
+  if (!strstr(last_text(&in_child), "forked")) wrong |= 64;
   if (FMLanguageModelSessionStreamResponse(session, prompt, NULL) != NULL) wrong |= 32;
   FMRelease(prompt);
   FMRelease(session);
