@@ -58,6 +58,26 @@ import Testing
     #expect(error?.debugDescription.contains("No finite value") == true)
   }
 
+  /// Each reference stands twice in the one before: 2 to the power of 40 places, written out or tried.
+  @Test func referencesThatDoubleEndSoon() throws {
+    let definitions = (0..<40).map { step in
+      let next = ##"{"$ref":"#/$defs/T\##(step + 1)"}"##
+      return #""T\#(step)":{"anyOf":[\#(next),\#(next)]}"#
+    }
+    let text =
+      ##"{"type":"object","properties":{"a":{"$ref":"#/$defs/T0"}},"required":["a"],"$defs":{"##
+      + definitions.joined(separator: ",") + ##","T40":{"type":"integer"}}}"##
+    let error = #expect(throws: GenerationSchema.SchemaError.self) {
+      try sent(text, to: .llamaCpp)
+    }
+    #expect(error?.debugDescription.contains("asks too much") == true)
+    #expect(try sent(text, to: .vLLM).json["$defs"] != nil)
+
+    let schema = try GenerationSchema(json: text)
+    #expect(try schema.validated(["a": 1]) == ["a": 1])
+    #expect(throws: SchemaMismatch.self) { try schema.validated(["a": "no number"]) }
+  }
+
   @Test func manyRecursiveTypesStaySmall() throws {
     let names = (0..<6).map { "T\($0)" }
     let properties = names.map { "\"\($0)\":{\"$ref\":\"#/$defs/\($0)\"}" }.joined(separator: ",")

@@ -17,6 +17,9 @@ struct SchemaValidator {
   private let rules: [SchemaRules]
   /// Where the walk is; the path is written out only for a mismatch.
   private var steps: [Step] = []
+  /// How many more rules may be tried: alternatives of alternatives can double that with each step.
+  /// Far more than any answer needs, and a few seconds' work.
+  private var remainingTrials = 10_000_000
   /// Whether an object's members came in another order than its schema gives.
   private(set) var isOutOfOrder = false
 
@@ -53,6 +56,8 @@ struct SchemaValidator {
   private mutating func validate(
     _ value: JSONValue, by index: Int
   ) throws(SchemaMismatch) {
+    remainingTrials -= 1
+    guard remainingTrials > 0 else { throw mismatch("the schema asks too much of a check") }
     let rules = self.rules[index]
     guard rules.allowsAnything else { throw mismatch("no value is allowed there") }
     if let reference = rules.reference { try validate(value, by: reference) }

@@ -24,6 +24,14 @@ struct ServerSchema {
         self.json = json
         return
       }
+      if writer.isTooLarge {
+        throw .invalid(
+          schema: schema.name,
+          context: .init(
+            debugDescription: "The schema \(quoted(schema.name)) asks too much: written out as this"
+              + " server takes it, its references make more than \(Writer.maximumCount) parts; use"
+              + " fewer references to references."))
+      }
     }
     throw .invalid(
       schema: schema.name,
@@ -42,7 +50,11 @@ private struct Writer {
   private var open: [String] = []
   private var count = 0
 
+  /// References to references can double what is written with each step.
+  static let maximumCount = 50_000
+
   var isSmall: Bool { count < 2000 }
+  var isTooLarge: Bool { count >= Self.maximumCount }
 
   init(
     root: JSONValue, limits: ServerDialect.GrammarLimits, requiresEveryProperty: Bool, depth: Int
@@ -57,6 +69,7 @@ private struct Writer {
   /// for its properties, 2 for anything deeper.
   mutating func write(_ schema: JSONValue, level: Int = 2) -> JSONValue? {
     count += 1
+    guard !isTooLarge else { return nil }
     guard let object = schema.objectValue else { return schema == true ? [:] : schema }
     if limits.references == .inlined, let reference = object["$ref"]?.stringValue {
       return writeTarget(of: reference, beside: object, level: level)
