@@ -152,11 +152,15 @@ struct ChatExchange {
           debugDescription: "\(configuration.endpoint.baseURL) sent an answer without any content;"
             + " look at the server's log (a prompt that is too long is one cause)."))
     }
+    var ids: Set<String> = []
     for call in answer.toolCalls {
+      // Some give two calls one id; here it is what tells them apart.
+      var id = call.id
+      while !ids.insert(id).inserted { id += "_\(ids.count)" }
       await channel.send(
         .toolCalls(
           action: .toolCall(
-            id: call.id, name: call.name,
+            id: id, name: call.name,
             action: .appendArguments(call.arguments, tokenCount: 1))))
     }
     var metadata: [String: any ConvertibleToGeneratedContent & Sendable] = [

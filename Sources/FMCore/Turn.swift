@@ -157,6 +157,12 @@ struct Turn {
     for attempt in 0... {
       try await send(
         transcript, schema: guide?.schema, options: options, offering: definitions, showing: true)
+      if round.text.isEmpty, let call = round.toolCalls.first {
+        throw LanguageModelError.emptyResponse(
+          .init(
+            debugDescription: "The model called the tool \(quoted(call.name)) instead of answering,"
+              + " though it was asked for an answer; another prompt or model may do better."))
+      }
       do {
         return try completed()
       } catch let error as GeneratedContent.ParsingError {

@@ -5,6 +5,8 @@ struct ChatChunk {
   /// How many choices there are; nil where there is no list of them.
   private(set) var choiceCount: Int?
   private(set) var text: String?
+  /// The content is nothing that an answer can be made of.
+  private(set) var isUnreadable = false
   private(set) var reasoning: String?
   private(set) var refusal: String?
   /// Deltas of tool calls, or whole ones.
@@ -78,6 +80,7 @@ struct ChatChunk {
 
   private mutating func take(_ choice: Choice) {
     text = choice.content.text
+    isUnreadable = choice.content.isUnreadable
     // vLLM renamed `reasoning_content` to `reasoning`; a server may send both with one text.
     reasoning = choice.reasoningContent ?? choice.reasoning ?? choice.content.reasoning
     refusal = choice.refusal ?? choice.content.refusal

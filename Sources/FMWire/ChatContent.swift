@@ -3,6 +3,8 @@ struct ChatContent {
   private(set) var text: String?
   private(set) var reasoning: String?
   private(set) var refusal: String?
+  /// What stands in its place is none of these, such as a number: no answer can be made of it.
+  private(set) var isUnreadable = false
 
   mutating func read(_ reader: inout JSONReader) throws(JSONError) {
     if let string = try reader.readIfString() {
@@ -10,6 +12,7 @@ struct ChatContent {
     } else if try !reader.readIfNull() {
       let value = try reader.readValue()
       for part in value.arrayValue ?? [value] { take(part) }
+      isUnreadable = value.arrayValue == nil && value["type"] == nil && value["text"] == nil
     }
   }
 

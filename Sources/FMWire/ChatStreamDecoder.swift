@@ -148,8 +148,12 @@ struct ChatStreamDecoder {
       throw failure.error(unparsed: text, because: error)
     }
     if chunk.isError { throw failure.error(midstream: Array(data)) }
+    if chunk.isUnreadable { throw failure.invalid(Self.unreadableContent, body: Array(data)) }
     take(chunk, into: &events)
   }
+
+  private static let unreadableContent =
+    "an answer whose content is neither text nor a list of parts"
 
   // MARK: - Chunks and completions
 
@@ -165,6 +169,7 @@ struct ChatStreamDecoder {
         "JSON that is none (at byte \(error.offset): \(error.message))", body: body)
     }
     if completion.isError { throw failure.error(body: body) }
+    if completion.isUnreadable { throw failure.invalid(Self.unreadableContent, body: body) }
     guard completion.choiceCount ?? 0 > 0 else {
       throw failure.invalid("JSON that is no completion", body: body)
     }

@@ -45,7 +45,13 @@ struct ChatToolCallRouter {
   /// The call that is there already, if the piece continues one.
   private func place(id: String?, index: Int?, name: String?) -> Int? {
     if let id {
-      if let known = calls.firstIndex(where: { $0.id == id && !$0.isMadeUp }) { return known }
+      let namesakes = calls.indices.filter { calls[$0].id == id && !calls[$0].isMadeUp }
+      let known = namesakes.last {
+        index == nil || calls[$0].index == nil || calls[$0].index == index
+      }
+      if let known { return known }
+      // One id for two calls, which their indices tell apart: a name begins the other one.
+      if let known = namesakes.last { return name == nil ? known : nil }
       // A new id is a new call, unless it is the missing one of a call that has begun.
       guard let begun = latest(index), calls[begun].isMadeUp else { return nil }
       return name == nil || calls[begun].name.isEmpty || calls[begun].name == name ? begun : nil

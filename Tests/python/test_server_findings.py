@@ -112,6 +112,22 @@ def test_a_stream_that_stalls_meets_the_idle_limit(server: ScriptedServer, scena
     assert error.details["partial_text"] == "The quick"
 
 
+@pytest.mark.parametrize("scenario", scenarios("content that is none"))
+def test_content_of_another_kind_is_no_empty_answer(server: ScriptedServer, scenario: str) -> None:
+    error = failure(model_of(server, scenario))
+    assert isinstance(error, fm.InvalidResponseError)
+    assert "neither text nor a list of parts" in str(error)
+
+
+@pytest.mark.parametrize("scenario", scenarios("a tool call that was not offered"))
+def test_a_call_in_place_of_the_answer_is_no_empty_answer(
+    server: ScriptedServer, scenario: str
+) -> None:
+    error = failure(model_of(server, scenario))
+    assert isinstance(error, fm.EmptyResponseError)
+    assert '"weather"' in str(error)
+
+
 # ---- Errors
 
 

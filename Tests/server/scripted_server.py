@@ -661,6 +661,12 @@ TOOL_DELTAS: dict[str, list[list[dict[str, Any]]]] = {
         [{"index": 0, "id": "a", "function": {"name": "weather", "arguments": '{"city":"Paris"}'}}],
         [{"index": 0, "id": "b", "function": {"name": "time", "arguments": '{"zone":"CET"}'}}],
     ],
+    "one-id": [
+        [{"index": 0, "id": "a", "function": {"name": "weather", "arguments": '{"city":'}}],
+        [{"index": 0, "id": "a", "function": {"arguments": '"Paris"}'}}],
+        [{"index": 1, "id": "a", "function": {"name": "time", "arguments": '{"zone":'}}],
+        [{"index": 1, "id": "a", "function": {"arguments": '"CET"}'}}],
+    ],
     "first-index-1": [
         [{"index": 1, "id": "a", "function": {"name": "weather", "arguments": '{"city":'}}],
         [{"index": 1, "function": {"arguments": '"Paris"}'}}],
@@ -794,6 +800,13 @@ def ok_with_error(body: Any, options: Options) -> Scenario:
 def empty(body: Any, options: Options) -> Scenario:
     """Status 200, a proper stream, no delta at all."""
     return sse(stream_steps([], body, {"role": "0", **options}))
+
+
+def odd_content(body: Any, options: Options) -> Scenario:
+    """A delta whose content is `value`, of a kind that no server should send."""
+    delta = {"role": "assistant", "content": json.loads(options.get("value", "42"))}
+    events = [chunk(delta), chunk({}, finish="stop"), chunk({}, usage=usage_of(5, 3, options))]
+    return sse([{"event": event} for event in events] + [{"text": "data: [DONE]\n\n"}])
 
 
 def no_bytes(body: Any, options: Options) -> Scenario:
@@ -962,6 +975,7 @@ SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
     "refusal": refusal,
     "content-parts": content_parts_stream,
     "empty": empty,
+    "odd-content": odd_content,
     "no-bytes": no_bytes,
     "eof": eof,
     "broken-off": broken_off,
@@ -1032,6 +1046,8 @@ FINDINGS: dict[str, list[str]] = {
     "shapes of tool calls": [
         f"tool-deltas?case={case}" for case in TOOL_DELTAS if case not in ("objects", "broken")
     ],
+    "a tool call that was not offered": ["tool-deltas?case=no-index"],
+    "content that is none": ["odd-content?value=42", "odd-content?value=%7B%22a%22%3A1%7D"],
     "arguments as an object": ["tool-deltas?case=objects"],
     "arguments that are broken": ["tool-deltas?case=broken"],
     "reasoning by two names": ["reasoning?field=reasoning", "reasoning?field=reasoning_content"],
