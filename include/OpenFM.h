@@ -439,7 +439,8 @@ typedef const void *FMPreparedImageRef;
  *    "quality": 1-100,             of JPEG
  *    "background": "#RRGGBB",      what shows through transparency
  *    "metadata": "strip"|"keep",   EXIF, XMP, IPTC and comments
- *    "verify": bool}               whether a picture that is passed through is checked to its end
+ *    "verify": bool}               whether a picture that is passed through is checked to its end;
+ *                                  without that, bytes hidden between its pixels go along
  * `expectedSHA256` as for FMComposedPromptAddAttachmentWithOrientation.
  * Reads, and unless the same was prepared before, decodes and encodes; the calling thread does it.
  * +1: give it back with FMRelease. NULL on failure, with a code 11 or 100 to 124.

@@ -19,6 +19,7 @@ typedef struct error_manager {
   struct jpeg_error_mgr base; /* first: libjpeg hands back a pointer to it */
   jmp_buf escape;
   cjpeg_status status;
+  bool has_foreign_bytes;
   char message[JMSG_LENGTH_MAX];
 } error_manager;
 
@@ -61,6 +62,10 @@ static void on_message(j_common_ptr cinfo, int level) {
     case JWRN_MUST_RESYNC:
       /* libjpeg would go on with grey: the picture is not all there. */
       leave(cinfo, CJPEG_CORRUPT);
+      break;
+    case JWRN_EXTRANEOUS_DATA:
+      ((error_manager *)cinfo->err)->has_foreign_bytes = true;
+      cinfo->err->num_warnings++;
       break;
     default:
       cinfo->err->num_warnings++;
@@ -173,6 +178,10 @@ const char *cjpeg_decoder_message(const cjpeg_decoder *decoder) { return decoder
 
 int cjpeg_decoder_warning_count(const cjpeg_decoder *decoder) {
   return (int)decoder->errors.base.num_warnings;
+}
+
+bool cjpeg_decoder_has_foreign_bytes(const cjpeg_decoder *decoder) {
+  return decoder->errors.has_foreign_bytes;
 }
 
 static cjpeg_color color_of(J_COLOR_SPACE space) {

@@ -50,7 +50,8 @@ public struct ImagePolicy: Sendable, Hashable {
   public var background: UInt32
   public var metadata: Metadata
   /// Entropy-decode the scan data of a picture that is passed through, so that one that is cut
-  /// short is refused here. False checks the markers only.
+  /// short is refused here, and one with bytes hidden between its pixels is encoded anew. False checks
+  /// the markers only.
   public var verify: Bool
 
   public init(

@@ -85,7 +85,8 @@ struct Preparation {
           if var image = acceptable(whole, .jpeg, .passThrough, kept) {
             if policy.verify { try decoder.verify() }
             image.warningCount = oddities + decoder.warningCount
-            return image
+            // What stands between the pixels would go along, whatever it says.
+            if !decoder.hasForeignBytes { return image }
           }
         } else if decoder.canTurn(geometry.orientation),
           let turned = try decoder.turned(geometry.orientation)
@@ -138,7 +139,7 @@ struct Preparation {
     let kept = policy.metadata == .keep ? KeptMetadata(structure, source.bytes) : KeptMetadata()
     let bytes = structure.withoutMetadata(source.bytes)
     return try bytes.withUnsafeBufferPointer { buffer throws(ImageProblem) in
-      let decoder = try PNGDecoder(buffer, structure: structure)
+      var decoder = try PNGDecoder(buffer, structure: structure)
       let profile = ColorTransform.make(
         structure.unpackedColorProfile, model: structure.isGray ? .gray : .rgb)
       warningCount += profile.warningCount
@@ -146,8 +147,10 @@ struct Preparation {
         !structure.isAnimated, policy.allows(.png),
         let image = acceptable(bytes, .png, .passThrough, kept)
       {
-        if policy.verify { try decoder.verify() }
-        return image
+        guard policy.verify else { return image }
+        try decoder.verify()
+        if structure.holdsNothingButRows(source.bytes) { return image }
+        decoder = try PNGDecoder(buffer, structure: structure)
       }
       let image = try decoder.decode(
         background: policy.background, transform: profile.transform

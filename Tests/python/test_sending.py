@@ -12,15 +12,17 @@ import re
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import threading
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import openfm as fm
 import pytest
-from pictures import exif, natural, pixels, psnr, tiff
+from pictures import encoded, exif, natural, pixels, png_chunk, psnr, tiff
 from PIL import Image, ImageChops, ImageCms, ImageDraw, ImageOps, PngImagePlugin
 from test_images import assert_bare
 
@@ -459,6 +461,57 @@ def test_fm_image(tmp_path: Path) -> None:
     assert "no such file" in run_fm(str(tmp_path / "none.jpg"), code=1).stderr
     assert "choose another" in run_fm(str(path), "-o", str(tmp_path / "no/where"), code=1).stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["photo.jpg", "sent.jpg"]
+
+
+SECRET = b"48.8584N 2.2945E"
+
+
+def png_with(data: list[bytes]) -> bytes:
+    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), *((b"IDAT", part) for part in data), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(png_chunk(*chunk) for chunk in chunks)
+
+
+def test_bytes_hidden_in_the_data_of_a_png_do_not_go_along(tmp_path: Path) -> None:
+    rows = b"".join(b"\0" + bytes([16, 32, 48]) * 32 for _ in range(32))
+    stream = zlib.compress(rows, 0)
+    path = tmp_path / "picture.png"
+    for honest in ([stream], [stream[:100], b"", stream[100:]], [zlib.compress(rows, 9)]):
+        path.write_bytes(png_with(honest))
+        assert fm.prepare_image(path).action == "passthrough"
+    hidden = {
+        "behind the rows": [zlib.compress(rows + SECRET, 0)],
+        "behind the stream": [stream + SECRET],
+        "in a chunk of its own": [stream, SECRET],
+        "behind the rows, in two": [zlib.compress(rows + SECRET, 0)[:3000],
+                                    zlib.compress(rows + SECRET, 0)[3000:]],
+    }  # fmt: skip
+    for place, data in hidden.items():
+        path.write_bytes(png_with(data))
+        image = fm.prepare_image(path)
+        assert image.action == "re-encoded", place
+        assert_bare(image.data)
+        assert SECRET not in image.data, place
+        with Image.open(path) as source:
+            assert (pixels(image) == pixels(source)).all(), place
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_bytes_hidden_behind_a_scan_do_not_go_along(
+    tmp_path: Path, progressive: bool, orientation: int
+) -> None:
+    path = tmp_path / "picture.jpg"
+    jpeg = encoded(natural(64, 48), "JPEG", progressive=progressive, exif=exif(orientation))
+    path.write_bytes(jpeg)
+    assert fm.prepare_image(path).action in ("passthrough", "lossless-turn")
+    path.write_bytes(jpeg[:-2] + SECRET + jpeg[-2:])
+    image = fm.prepare_image(path)
+    assert_bare(image.data)
+    # A decoder reads a few bytes ahead, which it cannot tell from the scan's.
+    assert SECRET[8:] not in image.data
+    with Image.open(path) as source:
+        assert psnr(image, ImageOps.exif_transpose(source)) > 30
 
 
 def test_what_is_no_regular_file_is_written_into_and_never_replaced(tmp_path: Path) -> None:

@@ -64,8 +64,9 @@ class ImagePolicy:
     ``formats``: which of "jpeg" and "png" may be sent. ``quality``: of JPEG, 1 to 100.
     ``background``: "#RRGGBB", what shows through transparency. ``metadata``: "strip", or "keep"
     for EXIF, XMP, IPTC and comments. ``verify``: whether a picture that can be passed through is
-    checked to its last pixel first. ``preset``: the policy of a family of models, such as "claude"
-    or "qwen2-vl", that the other members change; InvalidArgumentError names them all.
+    checked to its last pixel first; without that, bytes hidden between the pixels go along.
+    ``preset``: the policy of a family of models, such as "claude" or "qwen2-vl", that the other
+    members change; InvalidArgumentError names them all.
     """
 
     max_long_edge: int | None = None
