@@ -27,10 +27,22 @@ extension WireError {
       message = "cannot find the host \(target.host) of \(url); check the name and the network"
     case CURLE_COULDNT_RESOLVE_PROXY:
       kind = .connect
-      message = "cannot find the proxy host for \(url): \(detail); check http_proxy and https_proxy"
+      message =
+        "cannot find the host of the proxy for \(url): \(detail); check "
+        + (target.proxy == nil ? "http_proxy and https_proxy" : "the proxy that was given")
     case CURLE_COULDNT_CONNECT:
       kind = .connect
-      message = "cannot connect to \(place): \(detail); is the server running?"
+      message =
+        if let proxy = target.proxy, !proxy.isEmpty {
+          "cannot connect to \(url) through the proxy \(Self.withoutUsers(proxy)): \(detail);"
+            + " is the proxy running?"
+        } else {
+          "cannot connect to \(place): \(detail); is the server running?"
+        }
+    case CURLE_OUT_OF_MEMORY where !transfer.hasHead:
+      // curl has no other word for a line beyond its limit, which is likelier.
+      kind = .invalidResponse
+      message = "\(url) sent a header that is too long (beyond 100 KB), or memory ran out"
     case CURLE_OPERATION_TIMEDOUT:
       kind = .timeout
       let limit = HTTPTransfer.seconds(request.timeouts.connect)

@@ -287,6 +287,29 @@ def test_a_proxy_can_be_asked_for(
         assert "cannot find the host model.test" in str(failure(direct))
 
 
+def test_a_proxy_that_is_not_there_is_named(no_proxy_settings: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{unused.getsockname()[1]}"
+        error = failure(
+            fm.ChatCompletionsLanguageModel(
+                "http://models.invalid", "m", proxy=f"http://user:secret@{proxy}", max_retries=0
+            )
+        )
+    assert isinstance(error, fm.ConnectError)
+    assert proxy in str(error) and "is the proxy running" in str(error)
+    assert "secret" not in str(error)
+
+
+def test_a_header_without_end_is_the_servers_fault(server: ScriptedServer) -> None:
+    error = failure(
+        fm.ChatCompletionsLanguageModel(server.base_url, "scenario:long-header", max_retries=2)
+    )
+    assert isinstance(error, fm.InvalidResponseError)
+    assert "header" in str(error)
+    assert posts(server) == 1
+
+
 def test_a_proxy_that_wants_a_password_says_so(
     server: ScriptedServer, no_proxy_settings: pytest.MonkeyPatch
 ) -> None:

@@ -802,6 +802,14 @@ def empty(body: Any, options: Options) -> Scenario:
     return sse(stream_steps([], body, {"role": "0", **options}))
 
 
+def long_header(body: Any, options: Options) -> Scenario:
+    """A proper answer with a header line of `size` bytes."""
+    scenario = answer("Hi", body, options)
+    long = "x" * int(options.get("size", "200000"))
+    scenario["headers"] = {**scenario["headers"], "X-Long": long}
+    return scenario
+
+
 def odd_content(body: Any, options: Options) -> Scenario:
     """A delta whose content is `value`, of a kind that no server should send."""
     delta = {"role": "assistant", "content": json.loads(options.get("value", "42"))}
@@ -975,6 +983,7 @@ SCENARIOS: dict[str, Callable[[Any, Options], Scenario]] = {
     "refusal": refusal,
     "content-parts": content_parts_stream,
     "empty": empty,
+    "long-header": long_header,
     "odd-content": odd_content,
     "no-bytes": no_bytes,
     "eof": eof,
