@@ -24,11 +24,18 @@ import Testing
 
   static func delta(_ members: String) -> String { #"{"choices":[{"delta":{\#(members)}}]}"# }
 
+  /// What cannot be an answer is not taken for an empty one.
+  @Test(arguments: [#""content":7"#, #""content":true"#, #""content":{"a":1}"#])
+  func refusesContentOfAnotherKind(_ members: String) {
+    let error = #expect(throws: WireError.self) { try Self.read([Self.delta(members)]) }
+    #expect(error?.kind == .invalidResponse)
+  }
+
   @Test(arguments: [
     (#""content":"Hi""#, [ChatEvent.text("Hi")]),
     (#""content":"a\u00e9\n\"\ud83e\udd8a""#, [.text("aé\n\"🦊")]),
     (#""content":"""#, []), (#""content":null"#, []), (#""role":"assistant""#, []), ("", []),
-    (#""content":7"#, []), (#""content":true"#, []), (#""content":[]"#, []),
+    (#""content":[]"#, []), (#""content":[7,{"type":"audio"}]"#, []),
     (#""content":["Hi"," you"]"#, [.text("Hi you")]),
     (
       #""content":[{"type":"text","text":"Hi"},{"type":"image_url","image_url":{}}]"#, [.text("Hi")]

@@ -20,6 +20,10 @@ struct SchemaValidator {
   /// How many more rules may be tried: alternatives of alternatives can double that with each step.
   /// Far more than any answer needs, and a few seconds' work.
   private var remainingTrials = 10_000_000
+  /// The same for one value, without going deeper: more than the longest list of alternatives.
+  private var remainingTrialsHere = maximumTrialsOfOneValue
+  private var depthOfTrials = 0
+  private static let maximumTrialsOfOneValue = 200_000
   /// Whether an object's members came in another order than its schema gives.
   private(set) var isOutOfOrder = false
 
@@ -56,8 +60,15 @@ struct SchemaValidator {
   private mutating func validate(
     _ value: JSONValue, by index: Int
   ) throws(SchemaMismatch) {
+    if steps.count != depthOfTrials {
+      depthOfTrials = steps.count
+      remainingTrialsHere = Self.maximumTrialsOfOneValue
+    }
     remainingTrials -= 1
-    guard remainingTrials > 0 else { throw mismatch("the schema asks too much of a check") }
+    remainingTrialsHere -= 1
+    guard remainingTrials > 0, remainingTrialsHere > 0 else {
+      throw mismatch("the schema asks too much of a check")
+    }
     let rules = self.rules[index]
     guard rules.allowsAnything else { throw mismatch("no value is allowed there") }
     if let reference = rules.reference { try validate(value, by: reference) }

@@ -20,17 +20,19 @@ struct ServerSchema {
       var writer = Writer(
         root: root, limits: limits, requiresEveryProperty: limits.requiresEveryProperty && isStrict,
         depth: depth)
-      if let json = writer.write(root, level: 0), depth == 1 || writer.isSmall {
-        self.json = json
-        return
-      }
-      if writer.isTooLarge {
+      let json = writer.write(root, level: 0)
+      // What is left out then may be anything.
+      if writer.isTooLarge, depth == 1 {
         throw .invalid(
           schema: schema.name,
           context: .init(
             debugDescription: "The schema \(quoted(schema.name)) asks too much: written out as this"
               + " server takes it, its references make more than \(Writer.maximumCount) parts; use"
               + " fewer references to references."))
+      }
+      if let json, depth == 1 || writer.isSmall {
+        self.json = json
+        return
       }
     }
     throw .invalid(
