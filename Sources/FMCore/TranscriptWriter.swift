@@ -24,7 +24,7 @@ struct TranscriptWriter {
     let needsMore = transcript.contains { entry in
       switch entry {
       case .reasoning: true
-      case .prompt(let prompt): prompt.contextOptions != ContextOptions()
+      case .prompt(let prompt): prompt.contextOptions.reasoningLevel != nil
       default: false
       }
     }
