@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 
+from harness import end
+
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARY = ROOT / ".build/openfm/lib"
 
@@ -80,9 +82,7 @@ class LoadServer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+        end(self._process)
 
 
 class KeepAwake:
@@ -100,9 +100,27 @@ class KeepAwake:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+        end(self._process)
+
+
+def chunk_costs(
+    program: Path, base: str, chunks: int, repeats: int, *, columns: tuple[int, int], expected: int
+) -> list[float]:
+    """Processor time in us a chunk, of each of a program's streams. It prints a line a stream, of
+    which one column is what it received and must be `expected`, another the seconds."""
+    output = subprocess.run(
+        [program, base, f"load:chunks={chunks}", str(repeats)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    costs = []
+    for line in output.splitlines():
+        words = line.split()
+        received, seconds = (words[column] for column in columns)
+        assert int(received) == expected, f"{received} where {chunks} chunks make {expected}"
+        costs.append(float(seconds) / chunks * 1e6)
+    return costs
 
 
 class RawPath:

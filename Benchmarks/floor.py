@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
+from harness import end
+
 SOURCE = Path(__file__).with_name("floor.c")
 
 
@@ -40,7 +42,5 @@ class Floor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(10)
+        end(self._process)
         self._folder.cleanup()

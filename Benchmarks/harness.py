@@ -7,8 +7,10 @@ quoted; and the ratio to ours is the figure that means something.
 from __future__ import annotations
 
 import statistics
+import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 
 def alternate(
@@ -45,3 +47,10 @@ def report(
             f"(quartiles {low * scale:.2f} to {high * scale:.2f}, n={len(values)})  "
             f"{median / base:5.2f} x ours"
         )
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Closes the program's standard input, at which those of the benchmarks end, and waits."""
+    assert process.stdin is not None
+    process.stdin.close()
+    process.wait(10)

@@ -7,10 +7,9 @@ at most twice a chunk of one of 1,000.
 from __future__ import annotations
 
 import statistics
-import subprocess
 from pathlib import Path
 
-from _load import LoadServer, Programs
+from _load import LoadServer, Programs, chunk_costs
 
 
 def main() -> None:
@@ -28,18 +27,7 @@ def main() -> None:
 
 
 def run(client: Path, base: str, chunks: int, repeats: int) -> list[float]:
-    output = subprocess.run(
-        [client, base, f"load:chunks={chunks}", str(repeats)],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-    costs = []
-    for line in output.splitlines():
-        snapshots, cpu, _ = line.split()
-        assert int(snapshots) == chunks, f"{snapshots} snapshots of {chunks} chunks"
-        costs.append(float(cpu) / chunks * 1e6)
-    return costs
+    return chunk_costs(client, base, chunks, repeats, columns=(0, 1), expected=chunks)
 
 
 main()

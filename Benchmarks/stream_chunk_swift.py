@@ -12,7 +12,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from _load import ROOT, LoadServer, Programs
+from _load import ROOT, LoadServer, Programs, chunk_costs
 
 
 def main() -> None:
@@ -46,18 +46,7 @@ def build() -> Path:
 
 
 def run(program: Path, base: str, chunks: int, repeats: int) -> list[float]:
-    output = subprocess.run(
-        [program, base, f"load:chunks={chunks}", str(repeats)],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-    costs = []
-    for line in output.splitlines():
-        _, length, cpu, _ = line.split()
-        assert int(length) == 26 * chunks, f"{length} bytes of {chunks} chunks"
-        costs.append(float(cpu) / chunks * 1e6)
-    return costs
+    return chunk_costs(program, base, chunks, repeats, columns=(1, 2), expected=26 * chunks)
 
 
 main()
