@@ -64,7 +64,9 @@ static void on_message(j_common_ptr cinfo, int level) {
       leave(cinfo, CJPEG_CORRUPT);
       break;
     case JWRN_EXTRANEOUS_DATA:
-      ((error_manager *)cinfo->err)->has_foreign_bytes = true;
+      /* Before the first scan they are between segments, where nobody takes them along. */
+      if (((j_decompress_ptr)cinfo)->input_scan_number > 0)
+        ((error_manager *)cinfo->err)->has_foreign_bytes = true;
       cinfo->err->num_warnings++;
       break;
     default:

@@ -37,7 +37,8 @@ final class JPEGDecoder {
   /// Harmless oddities that were passed over so far.
   var warningCount: Int { Int(cjpeg_decoder_warning_count(handle)) }
 
-  /// Whether bytes that belong to nothing were passed over so far, such as some behind the scan's data.
+  /// Whether bytes that belong to nothing were passed over so far from the first scan on, such as some
+  /// behind its data.
   var hasForeignBytes: Bool { cjpeg_decoder_has_foreign_bytes(handle) }
 
   /// Decodes all components as they are stored, at 1/`denominator`.

@@ -514,6 +514,22 @@ def test_bytes_hidden_behind_a_scan_do_not_go_along(
         assert psnr(image, ImageOps.exif_transpose(source)) > 30
 
 
+def test_loose_bytes_between_the_segments_cost_no_quality_and_do_not_go_along(
+    tmp_path: Path,
+) -> None:
+    jpeg = encoded(natural(64, 48), "JPEG")
+    path = tmp_path / "picture.jpg"
+    for marker in (b"\xff\xdb", b"\xff\xc0", b"\xff\xc4", b"\xff\xda"):
+        at = jpeg.index(marker)
+        path.write_bytes(jpeg[:at] + SECRET + jpeg[at:])
+        image = fm.prepare_image(path)
+        assert (image.action, image.warning_count) == ("passthrough", 1), marker
+        assert SECRET not in image.data
+        assert_bare(image.data)
+        with Image.open(io.BytesIO(jpeg)) as source:
+            assert (pixels(image) == pixels(source)).all(), marker
+
+
 def test_what_is_no_regular_file_is_written_into_and_never_replaced(tmp_path: Path) -> None:
     """A device or a pipe given as the output must still be one afterwards, a link still a link."""
     path = tmp_path / "photo.jpg"

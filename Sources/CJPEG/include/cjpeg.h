@@ -78,7 +78,7 @@ const char *cjpeg_decoder_message(const cjpeg_decoder *decoder);
 /* Harmless oddities that were passed over so far. */
 int cjpeg_decoder_warning_count(const cjpeg_decoder *decoder);
 
-/* Whether bytes that belong to nothing were passed over so far, such as some behind a scan's data. */
+/* Whether bytes that belong to nothing were passed over so far from the first scan on. */
 bool cjpeg_decoder_has_foreign_bytes(const cjpeg_decoder *decoder);
 
 cjpeg_status cjpeg_decoder_read_header(cjpeg_decoder *decoder, cjpeg_header *header);
