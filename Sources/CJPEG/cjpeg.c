@@ -554,19 +554,32 @@ static inline int turn_block(const JCOEF *from, JCOEF *to, int transpose, int mi
   return 1;
 }
 
+/* The stored block that comes to column x of row y. */
+static inline const JCOEF *stored_block(const turned_component *turned, JDIMENSION x,
+                                        JDIMENSION y) {
+  const JDIMENSION across = turned->transpose ? y : x;
+  const JDIMENSION down = turned->transpose ? x : y;
+  const JDIMENSION column = turned->mirror_x ? turned->from_columns - 1 - across : across;
+  const JDIMENSION row = turned->mirror_y ? turned->from_rows - 1 - down : down;
+  return turned->from->rows[row][column];
+}
+
+/* Blocks of so many stored rows are on their way from memory while those before are turned. */
+enum { ROWS_AHEAD = 8 };
+
 static void turn_strip(j_common_ptr cinfo, turned_component *turned, JDIMENSION first) {
   turned->first = first;
   turned->count = turned->rows - first < turned->strip_rows ? turned->rows - first
                                                             : turned->strip_rows;
   for (JDIMENSION x = 0; x < turned->columns; x++) {
     for (JDIMENSION y = 0; y < turned->count; y++) {
-      const JDIMENSION across = turned->transpose ? first + y : x;
-      const JDIMENSION down = turned->transpose ? x : first + y;
-      const JDIMENSION column = turned->mirror_x ? turned->from_columns - 1 - across : across;
-      const JDIMENSION row = turned->mirror_y ? turned->from_rows - 1 - down : down;
-      const JCOEF *block = turned->from->rows[row][column];
-      if (!turn_block(block, turned->strip[y][x], turned->transpose, turned->mirror_x,
-                      turned->mirror_y)) {
+      if (turned->transpose && x + ROWS_AHEAD < turned->columns) {
+        const JCOEF *later = stored_block(turned, x + ROWS_AHEAD, first + y);
+        __builtin_prefetch(later);
+        __builtin_prefetch(later + DCTSIZE2 / 2);
+      }
+      if (!turn_block(stored_block(turned, x, first + y), turned->strip[y][x], turned->transpose,
+                      turned->mirror_x, turned->mirror_y)) {
         ERREXIT(cinfo, JERR_BAD_DCT_COEF);
       }
     }
