@@ -4,7 +4,8 @@
  * Listens on a free loopback port and prints it; ends at the end of its input. What a request gets is
  * in its body: "load:KEY=N,KEY=N..." anywhere (the model's name is a good place):
  *   chunks    events of the answer (default 1000)
- *   interval  microseconds between two events; 0 = as fast as they are taken (default 0)
+ *   interval  microseconds between two writes; 0 = as fast as they are taken (default 0)
+ *   burst     events of one such write, at most 64 (default 1)
  *   start     microseconds before the first one (default 0)
  * Each event is about 200 bytes, and its text ends in the moment of its sending: CLOCK_MONOTONIC in
  * nanoseconds, 20 digits. One thread, epoll, chunked encoding, connections are kept.
@@ -37,7 +38,7 @@ struct connection {
   long body_left; /* -1 while the head is read */
   char options[256];
   /* The answer. */
-  long chunks, sent;
+  long chunks, sent, burst;
   int64_t interval, due;
   int answering;
   int heap_index;
@@ -183,8 +184,7 @@ static void advance(struct connection *one) {
         schedule(one, one->due);
         return;
       }
-      append_event(one);
-      one->sent++;
+      for (int i = 0; i < one->burst && one->sent < one->chunks; i++, one->sent++) append_event(one);
       schedule(one, one->due + one->interval);
     } else {
       for (int i = 0; i < BATCH && one->sent < one->chunks; i++, one->sent++) append_event(one);
@@ -196,6 +196,8 @@ static void advance(struct connection *one) {
 static void answer(struct connection *one) {
   one->chunks = option(one, "chunks", 1000);
   one->interval = option(one, "interval", 0) * 1000;
+  one->burst = option(one, "burst", 1);
+  if (one->burst > BATCH) one->burst = BATCH;
   one->due = now() + option(one, "start", 0) * 1000;
   one->sent = 0;
   one->answering = 1;

@@ -679,7 +679,10 @@ typedef struct FMEventHeader {
 } FMEventHeader;
 
 typedef enum FMEventKind {
-  /* Text to append to the answer so far. A slow reader gets several joined in one. */
+  /*
+   * Text to append to the answer so far, as the server sent it. While 64 of a token wait, what comes
+   * is joined to the last of them.
+   */
   FMEventKindDelta = 1,
   /* The whole answer so far, in place of what came before. */
   FMEventKindReplace = 2,
@@ -692,8 +695,6 @@ typedef enum FMEventKind {
    * "message" always, and what applies of "path", "label", "labels", "capability", "token_count",
    * "context_size", "tool_name", "call_id", "http_status", "body", "url", "retry_after",
    * "rate_limits" and "attempts" (as in RESPONSE of FMLanguageModelSessionCopyUsageJSON),
-   * "partial_text", "raw_content", "log_tail", "json_path" (where "raw_content" is not valid by its
-   * schema, e.g. "$.pets[1].age").
    * "partial_text", "raw_content", "log_tail", "json_path" (where "raw_content" is not valid by its
    * schema, e.g. "$.pets[1].age").
    */

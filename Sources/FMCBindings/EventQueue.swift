@@ -30,9 +30,32 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
     var events: [Event] = []
     /// Read position in `events`, so that taking one does not move the rest.
     var head = 0
-    /// The waiting delta of each token that more text may be joined to.
-    var openDeltas: [UInt64: Int] = [:]
+    /// The tokens that deltas wait of.
+    var waiting: [UInt64: Waiting] = [:]
+
+    /// The oldest delta of its token was taken.
+    mutating func tookDelta(_ event: Event) {
+      guard var left = waiting[event.token] else { return }
+      let wasTooMuch = left.byteCount > AnswerFlow.highWater
+      left.count -= 1
+      left.byteCount -= event.payload.count
+      waiting[event.token] = left.count > 0 ? left : nil
+      if wasTooMuch, left.byteCount <= AnswerFlow.highWater { event.flow?.release(.delivery) }
+    }
   }
+
+  /// The deltas of one token that wait.
+  private struct Waiting {
+    var count = 0
+    /// Of their texts.
+    var byteCount = 0
+    /// The last one, unless something else of the token came after it.
+    var last: Int?
+  }
+
+  /// Deltas of a token that wait each by itself; further ones are joined to the last, as their reader
+  /// lags behind.
+  private static let mostDeltas = 64
 
   static let headerSize = 24
 
@@ -57,14 +80,25 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
     _ payload: some Collection<UInt8>
   ) {
     let isFirst = state.withLock { state -> Bool in
-      if kind == .delta, let index = state.openDeltas[token] {
-        state.events[index].payload += payload
+      if kind == .delta {
+        var waiting = state.waiting[token] ?? Waiting()
+        let last = waiting.count < Self.mostDeltas ? nil : waiting.last
+        waiting.byteCount += payload.count
+        if last == nil {
+          waiting.count += 1
+          waiting.last = state.events.count
+        }
+        state.waiting[token] = waiting
         // A reader who lags behind holds up the server, not the memory.
-        if state.events[index].payload.count > AnswerFlow.highWater { flow?.hold(.delivery) }
-        return false
+        if waiting.byteCount > AnswerFlow.highWater { flow?.hold(.delivery) }
+        if let last {
+          state.events[last].payload += payload
+          return false
+        }
+      } else {
+        state.waiting[token]?.last = nil
       }
       let wasEmpty = state.head == state.events.count
-      state.openDeltas[token] = kind == .delta ? state.events.count : nil
       state.events.append(
         Event(kind: kind, token: token, status: status, payload: Array(payload), flow: flow))
       return wasEmpty
@@ -86,8 +120,7 @@ final class EventQueueObject: LiveObject, @unchecked Sendable {
         }
         event.write(to: UnsafeMutableRawBufferPointer(rebasing: buffer[written..<written + size]))
         written += size
-        if event.kind == .delta { state.openDeltas[event.token] = nil }
-        event.flow?.release(.delivery)
+        if event.kind == .delta { state.tookDelta(event) }
         state.events[state.head].payload = []
         state.head += 1
       }

@@ -3,8 +3,8 @@ import FMWire
 
 /// One chat-completions request body, rendered from what a session asks.
 struct ChatRequest {
-  /// The JSON text.
-  var body: [UInt8]
+  /// The JSON text. Long texts and pictures are not copied into it.
+  var body: RequestBody
   /// The pictures of the newest prompt, as they are sent.
   var images: [SentImage]
   /// All pictures, as the log tells them.
@@ -12,15 +12,16 @@ struct ChatRequest {
   /// How much of the body is no picture.
   var textByteCount: Int
 
-  /// Prepares the pictures and writes the body once, base64 straight from the prepared bytes.
+  /// Prepares the pictures and writes the body once; base64 is made straight from the prepared bytes,
+  /// while it is sent.
   init(
     _ request: LanguageModelExecutorGenerationRequest, to configuration: ChatConfiguration,
     dialect: ServerDialect
   ) throws {
-    var renderer = Renderer(policy: configuration.imagePolicy)
-    try renderer.prepare(request.transcript)
+    var renderer = Renderer()
+    try renderer.prepare(request.transcript, for: configuration)
     try renderer.write(request, configuration: configuration, dialect: dialect)
-    body = renderer.writer.bytes
+    body = renderer.writer.body
     textByteCount = body.count - renderer.imageByteCount
     images = renderer.imagesOfNewestPrompt
     pictures = renderer.prepared.map {
@@ -73,38 +74,28 @@ package struct SentImage: Sendable, Equatable {
 func labelMarker(_ label: String) -> String { "[image: \(label)]" }
 
 private struct Renderer {
-  let policy: ImagePolicy
-  var writer = JSONWriter()
+  var writer = JSONWriter(leavingLarge: true)
   var imagesOfNewestPrompt: [SentImage] = []
   private(set) var prepared: [PreparedImage] = []
   /// Bytes that the pictures take in the body.
   var imageByteCount = 0
 
-  init(policy: ImagePolicy) {
-    self.policy = policy
-  }
-
-  /// Prepares every picture before the first byte is written, so that the body is allocated once.
-  mutating func prepare(_ transcript: Transcript) throws {
+  /// Prepares every picture before the first byte is written.
+  mutating func prepare(_ transcript: Transcript, for configuration: ChatConfiguration) throws {
+    var policy: ImagePolicy?
     for entry in transcript {
       if case .prompt = entry { imagesOfNewestPrompt = [] }
       for case .attachment(let segment) in entry.segments {
         guard case .image(let image) = segment.content else { continue }
-        let one = try image.content.prepare(policy: policy)
+        // Found out by the model's name: not for nothing.
+        let known = policy ?? configuration.imagePolicy
+        policy = known
+        let one = try image.content.prepare(policy: known)
         prepared.append(one)
         imagesOfNewestPrompt.append(SentImage(label: segment.label, prepared: one))
       }
     }
     imageByteCount = prepared.reduce(0) { $0 + ($1.bytes.count + 2) / 3 * 4 }
-    // Most texts have an escape or two in a line.
-    let textByteCount = transcript.reduce(0) { count, entry in
-      entry.segments.reduce(count) { count, segment in
-        guard case .text(let segment) = segment else { return count }
-        return count + segment.content.utf8.count
-      }
-    }
-    writer = JSONWriter(
-      reservingCapacity: imageByteCount + prepared.count * 128 + textByteCount / 16 * 17 + 4096)
   }
 
   mutating func write(

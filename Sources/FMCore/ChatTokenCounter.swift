@@ -27,13 +27,15 @@ struct ChatTokenCounter {
     return nil
   }
 
-  private nonisolated(nonsending) func countTemplate(_ body: [UInt8]) async -> Int? {
+  private nonisolated(nonsending) func countTemplate(_ body: RequestBody) async -> Int? {
     guard let prompt = await ask("apply-template", body)?["prompt"] else { return nil }
     let question: JSONValue = ["content": prompt, "add_special": true, "parse_special": true]
-    return await ask("tokenize", Array(question.jsonText.utf8))?["tokens"]?.arrayValue?.count
+    return await ask("tokenize", RequestBody(Array(question.jsonText.utf8)))?["tokens"]?.arrayValue?
+      .count
   }
 
-  private nonisolated(nonsending) func ask(_ page: String, _ body: [UInt8]) async -> JSONValue? {
+  private nonisolated(nonsending) func ask(_ page: String, _ body: RequestBody) async -> JSONValue?
+  {
     let client = ChatCompletionsClient(endpoint: configuration.endpoint)
     guard let (head, answer) = try? await client.page(page, body: body), head.status == 200 else {
       return nil

@@ -1,4 +1,5 @@
 import FMImaging
+import FMWire
 
 /// Models that prepare pictures alike: what they are best sent, and what a picture costs them.
 ///
@@ -31,9 +32,10 @@ public struct ImageModelFamily: Sendable, Hashable {
   public init?(ofModel model: String) {
     let last = model.split(separator: "/").last ?? ""
     let plain = String(last.lowercased().filter { $0.isASCII && ($0.isLetter || $0.isNumber) })
+    let bytes = ByteText(plain)
     let family = Self.all.first { family in
       family.patterns.contains { pattern in
-        pattern.hasPrefix("^") ? plain.hasPrefix(pattern.dropFirst()) : plain.contains(pattern)
+        pattern.hasPrefix("^") ? plain.hasPrefix(pattern.dropFirst()) : bytes.contains(pattern)
       }
     }
     guard let family else { return nil }

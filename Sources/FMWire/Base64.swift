@@ -32,7 +32,8 @@ package enum Base64 {
     }
   }
 
-  private static func encode(
+  /// `target` holds `encodedCount` of the bytes, and is filled.
+  static func encode(
     _ source: UnsafeBufferPointer<UInt8>, into target: UnsafeMutableRawBufferPointer
   ) {
     guard let from = source.baseAddress, let to = target.baseAddress else { return }

@@ -1,8 +1,8 @@
 /// A text as bytes, for plain searches that need no Unicode tables and no regular expressions.
-struct ByteText {
+package struct ByteText {
   let bytes: [UInt8]
 
-  init(_ text: String) { bytes = Array(text.utf8) }
+  package init(_ text: String) { bytes = Array(text.utf8) }
 
   init(bytes: [UInt8]) { self.bytes = bytes }
 
@@ -20,7 +20,7 @@ struct ByteText {
     return nil
   }
 
-  func contains(_ needle: String) -> Bool { range(of: needle) != nil }
+  package func contains(_ needle: String) -> Bool { range(of: needle) != nil }
 
   /// The whole number right after the first `before` that one follows; digits may be grouped by
   /// commas.

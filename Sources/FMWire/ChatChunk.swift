@@ -57,7 +57,7 @@ struct ChatChunk {
           isError = true
         }
       } else if name == "object" {
-        if let object = try reader.readIfString() {
+        if let object = try reader.readIfName() {
           if object == "error" { isError = true }
         } else {
           try reader.skipValue()

@@ -14,7 +14,7 @@ public struct ChatCompletionsClient: Sendable {
   ///
   /// A failure that may pass is tried again as the endpoint's policy says, as long as no event was
   /// given; `ChatEventStream.report` and the error tell of every attempt.
-  public func stream(body: [UInt8]) async throws -> ChatEventStream {
+  package func stream(body: RequestBody) async throws -> ChatEventStream {
     let sender = try ChatSender(endpoint, body: body)
     return ChatEventStream(answer: try await sender.open(), sender: sender)
   }
@@ -24,7 +24,7 @@ public struct ChatCompletionsClient: Sendable {
   /// complete. After it has returned or thrown, `take` is not called any more. While `flow` is held,
   /// the answer is not read.
   package func stream(
-    body: [UInt8], about subject: RequestSubject = RequestSubject(), flow: AnswerFlow? = nil,
+    body: RequestBody, about subject: RequestSubject = RequestSubject(), flow: AnswerFlow? = nil,
     take: @escaping @Sendable ([ChatEvent]) -> Void
   ) async throws -> (details: JSONObject, report: RequestReport) {
     let observation = try RequestObservation.begin(
@@ -125,7 +125,7 @@ public struct ChatCompletionsClient: Sendable {
   /// A page beside the API, e.g. `props`: GET, or POST of a JSON body. Any status is an answer;
   /// throws as `stream`, and `.invalidResponse` for more than 16 MiB.
   package func page(
-    _ name: String, body: [UInt8]? = nil, timeouts: HTTPTimeouts? = nil
+    _ name: String, body: RequestBody? = nil, timeouts: HTTPTimeouts? = nil
   ) async throws -> (head: HTTPResponseHead, body: [UInt8]) {
     var headers = [(name: "Accept", value: "application/json")]
     if body != nil { headers.append((name: "Content-Type", value: "application/json")) }
@@ -133,7 +133,7 @@ public struct ChatCompletionsClient: Sendable {
     if let timeouts { endpoint.timeouts = timeouts }
     let request = endpoint.request(
       body == nil ? "GET" : "POST", url: try endpoint.rootURL(name), headers: headers,
-      body: body ?? [])
+      body: body ?? RequestBody())
     let observation = try RequestObservation.begin(
       RequestRecord(method: request.method, url: CurlURL(request.url).shown),
       request: request.body, secrets: Secrets(of: endpoint))

@@ -12,7 +12,7 @@ struct ChatSender: Sendable {
   private let start = MonotonicTime.now()
 
   /// Throws `.invalidURL`.
-  init(_ endpoint: Endpoint, body: [UInt8]) throws(WireError) {
+  init(_ endpoint: Endpoint, body: RequestBody) throws(WireError) {
     request = endpoint.request(
       "POST", url: try endpoint.completionsURL(),
       headers: [

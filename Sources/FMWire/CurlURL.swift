@@ -18,13 +18,14 @@ final class CurlURL {
         pointer, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_DEFAULT_SCHEME))
       if code != CURLUE_OK { reason = String(cString: curl_url_strerror(code)) }
     }
-    let hasScheme = text.contains("://")
+    let plain = ByteText(text)
+    let hasScheme = plain.contains("://")
     let scheme = part(CURLUPART_SCHEME)?.lowercased()
     if reason == nil, !hasScheme || (scheme != "http" && scheme != "https") {
       reason = "it does not start with http:// or https://"
     } else if reason == nil,
       // curl would take the first part of the path for the host.
-      part(CURLUPART_HOST)?.isEmpty ?? true || text.contains(":///")
+      part(CURLUPART_HOST)?.isEmpty ?? true || plain.contains(":///")
     {
       reason = "it names no host"
     }

@@ -55,7 +55,8 @@ extension Endpoint {
   /// A request to one of this endpoint's URLs, with its headers, limits and way there. Warns, once a
   /// host, where it would carry a key in the clear.
   func request(
-    _ method: String, url: String, headers: [(name: String, value: String)], body: [UInt8] = []
+    _ method: String, url: String, headers: [(name: String, value: String)],
+    body: RequestBody = RequestBody()
   ) -> HTTPRequest {
     var request = HTTPRequest(
       method: method, url: url, unixSocketPath: unixSocketPath, certificateFile: certificateFile,

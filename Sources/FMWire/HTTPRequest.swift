@@ -6,7 +6,7 @@ public struct HTTPRequest: Sendable {
   /// A PEM file of the authorities to trust in place of the system's.
   public var certificateFile: String?
   public var headers: [(name: String, value: String)]
-  public var body: [UInt8]
+  package var body: RequestBody
   public var timeouts: HTTPTimeouts
   /// Seconds of the total time limit that earlier attempts have used up.
   public var elapsed = 0.0
@@ -14,9 +14,9 @@ public struct HTTPRequest: Sendable {
   /// for this machine itself and for Unix sockets, an explicit one is.
   public var proxy: String?
 
-  public init(
+  package init(
     method: String, url: String, unixSocketPath: String? = nil, certificateFile: String? = nil,
-    headers: [(name: String, value: String)] = [], body: [UInt8] = [],
+    headers: [(name: String, value: String)] = [], body: RequestBody = RequestBody(),
     timeouts: HTTPTimeouts = HTTPTimeouts()
   ) {
     self.method = method

@@ -25,7 +25,7 @@ final class HTTPTransfer {
   private(set) var hasHead = false
 
   private var phase = Phase.connecting
-  private var sentCount = 0
+  private var body: RequestBodyReader
   private var head = HTTPResponseHead(status: 0, headers: [])
   private var headLength = 0
   private let totalDeadline: MonotonicTime
@@ -39,6 +39,7 @@ final class HTTPTransfer {
     guard let easy = CurlEasyHandle() else { return nil }
     self.exchange = exchange
     self.easy = easy
+    body = RequestBodyReader(exchange.request.body)
     self.reschedule = reschedule
     let total = exchange.request.timeouts.total
     totalDeadline =
@@ -155,11 +156,7 @@ final class HTTPTransfer {
   }
 
   private func sendBody(into room: UnsafeMutableRawBufferPointer) -> Int {
-    let count = min(room.count, request.body.count - sentCount)
-    request.body.withUnsafeBytes { body in
-      room.copyMemory(from: UnsafeRawBufferPointer(rebasing: body[sentCount..<(sentCount + count)]))
-    }
-    sentCount += count
+    let count = body.read(into: room)
     // As long as the server takes the request, it need not answer.
     restartClock()
     return count
@@ -168,7 +165,7 @@ final class HTTPTransfer {
   /// curl sends a request again when a reused connection turns out to be dead.
   private func seekBody(to offset: Int, origin: Int32) -> Bool {
     guard origin == SEEK_SET, 0...request.body.count ~= offset else { return false }
-    sentCount = offset
+    body.seek(to: offset)
     return true
   }
 

@@ -1,24 +1,24 @@
 import Glibc
 
-/// A member's name as it stands in the text, valid while the text is.
+/// A member's name, or another short string, as it stands in the text, valid while the text is.
 struct JSONName {
   /// Between the quotes, escapes and all.
   private let bytes: UnsafeBufferPointer<UInt8>
+  private let hasEscapes: Bool
 
-  init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+  init(_ bytes: UnsafeBufferPointer<UInt8>, hasEscapes: Bool) {
+    self.bytes = bytes
+    self.hasEscapes = hasEscapes
+  }
 
   /// Whether the name is that one, which is plain ASCII; a name that is written with escapes is read
   /// first, as it means the same.
+  @inline(__always)
   static func == (name: JSONName, other: StaticString) -> Bool {
-    let bytes = name.bytes
-    guard let base = bytes.baseAddress else { return other.utf8CodeUnitCount == 0 }
-    if bytes.count == other.utf8CodeUnitCount,
-      memcmp(base, other.utf8Start, bytes.count) == 0
-    {
-      return true
-    }
-    guard memchr(base, Int32(UInt8(ascii: "\\")), bytes.count) != nil else { return false }
-    return name.text == other.description
+    if name.hasEscapes { return name.text == other.description }
+    guard name.bytes.count == other.utf8CodeUnitCount else { return false }
+    guard let base = name.bytes.baseAddress else { return true }
+    return memcmp(base, other.utf8Start, name.bytes.count) == 0
   }
 
   var text: String {

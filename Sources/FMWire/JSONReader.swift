@@ -74,6 +74,11 @@ struct JSONReader {
     peek() == UInt8(ascii: "\"") ? try readString() : nil
   }
 
+  /// The string at hand, to be compared and not kept; nil as `readIfString`.
+  mutating func readIfName() throws(JSONError) -> JSONName? {
+    peek() == UInt8(ascii: "\"") ? try readNameText() : nil
+  }
+
   /// Moves past `null`; false when the value is another, which is still to be read then.
   mutating func readIfNull() throws(JSONError) -> Bool {
     guard peek() == UInt8(ascii: "n") else { return false }
@@ -89,7 +94,7 @@ struct JSONReader {
       try readMembers { (reader, _) throws(JSONError) in try reader.skipValue() }
     case UInt8(ascii: "["):
       _ = try readElementsIfArray { (reader) throws(JSONError) in try reader.skipValue() }
-    case UInt8(ascii: "\""): try skipString()
+    case UInt8(ascii: "\""): _ = try skipString()
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try skipNumber()
     default: _ = try readValue()
     }
@@ -117,13 +122,19 @@ struct JSONReader {
       throw JSONError(
         offset: position, message: "expected a member's name in quotes, not \(Self.name(byte))")
     }
-    let start = position + 1
-    try skipString()
-    let name = JSONName(UnsafeBufferPointer(rebasing: bytes[start..<(position - 1)]))
+    let name = try readNameText()
     skipWhitespace()
     try expect(UInt8(ascii: ":"), "':' after a member's name")
     skipWhitespace()
     return name
+  }
+
+  /// The string at hand as it stands in the text.
+  private mutating func readNameText() throws(JSONError) -> JSONName {
+    let start = position + 1
+    let hasEscapes = try skipString()
+    return JSONName(
+      UnsafeBufferPointer(rebasing: bytes[start..<(position - 1)]), hasEscapes: hasEscapes)
   }
 
   /// Moves past what follows a member: true at the object's end.
@@ -285,24 +296,28 @@ struct JSONReader {
     return String(decoding: text, as: UTF8.self)
   }
 
-  private mutating func skipString() throws(JSONError) {
+  /// Whether it holds escapes.
+  private mutating func skipString() throws(JSONError) -> Bool {
     position += 1
     try skipPlain()
+    var hasEscapes = false
     while bytes[position] == UInt8(ascii: "\\") {
+      hasEscapes = true
       _ = try readEscape()
       try skipPlain()
     }
     position += 1
+    return hasEscapes
   }
 
   /// Moves to the quote or backslash that ends a run of plain, valid UTF-8.
   private mutating func skipPlain() throws(JSONError) {
     while position < bytes.count {
-      // Eight bytes at once while none is a quote, a backslash, a control or not ASCII.
       while position + 8 <= bytes.count {
         let word = UnsafeRawPointer(bytes.baseAddress! + position).loadUnaligned(as: UInt64.self)
-        if JSONWords.holdsEscaped(word) || JSONWords.holdsNonASCII(word) { break }
-        position += 8
+        let count = JSONWords.plainCount(UInt64(littleEndian: word))
+        position += count
+        if count < 8 { break }
       }
       guard position < bytes.count else { break }
       let byte = bytes[position]

@@ -5,13 +5,28 @@ import CText
 /// The caller opens and closes objects and arrays and the writer sets the commas, so that a request
 /// with tens of megabytes of pictures is written once, without a tree of values in between.
 public struct JSONWriter: Sendable {
-  private static let blockSize = 32 << 10
+  /// Bytes of a text or picture that is left where it is until it is sent.
+  private static let largeCount = 16 << 10
+  private static let blockSize = 4 << 10
 
+  /// What was written, where nothing large is left out.
   public private(set) var bytes: [UInt8] = []
+  /// What came before `bytes`.
+  private var before = RequestBody()
+  private let leavesLarge: Bool
   /// Whether another value must be parted from what was written last.
   private var needsComma = false
 
-  public init(reservingCapacity capacity: Int = 0) { bytes.reserveCapacity(capacity) }
+  public init() { leavesLarge = false }
+
+  /// A writer of a `body`, into which long texts and pictures are not copied.
+  package init(leavingLarge: Bool) { leavesLarge = leavingLarge }
+
+  package var body: RequestBody {
+    var body = before
+    body.append(.bytes(bytes))
+    return body
+  }
 
   public mutating func beginObject() { open(UInt8(ascii: "{")) }
   public mutating func endObject() { close(UInt8(ascii: "}")) }
@@ -58,11 +73,21 @@ public struct JSONWriter: Sendable {
     append(escaped: "data:")
     append(escaped: mediaType)
     append(escaped: ";base64,")
-    Base64.append(data, to: &bytes)
+    if leavesLarge, data.count >= Self.largeCount {
+      leave(.base64(data))
+    } else {
+      Base64.append(data, to: &bytes)
+    }
     bytes.append(UInt8(ascii: "\""))
   }
 
   // MARK: - Parts
+
+  private mutating func leave(_ piece: RequestBody.Piece) {
+    before.append(.bytes(bytes))
+    before.append(piece)
+    bytes = []
+  }
 
   private mutating func open(_ byte: UInt8) {
     separate()
@@ -91,40 +116,21 @@ public struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Only what RFC 8259 section 7 demands is escaped.
   private mutating func append(escaped text: String) {
+    if leavesLarge, text.utf8.count >= Self.largeCount { return leave(.escaped(text)) }
     var text = text
-    text.withUTF8 { buffer in
-      guard let base = buffer.baseAddress else { return }
-      var start = 0
-      while start < buffer.count {
-        // Copied while it is still in the processor's cache.
-        let block = min(buffer.count - start, Self.blockSize)
-        let length = ctext_plain_length(base + start, block)
-        bytes.append(contentsOf: UnsafeBufferPointer(start: base + start, count: length))
-        start += length
-        if length < block {
-          append(escapeOf: buffer[start])
-          start += 1
+    text.withUTF8 { source in
+      guard let base = source.baseAddress else { return }
+      withUnsafeTemporaryAllocation(of: UInt8.self, capacity: min(6 * source.count, Self.blockSize))
+      { block in
+        var start = 0
+        while start < source.count {
+          var written = 0
+          start += ctext_escape(
+            base + start, source.count - start, block.baseAddress, block.count, &written)
+          bytes.append(contentsOf: block[..<written])
         }
       }
-    }
-  }
-
-  private mutating func append(escapeOf byte: UInt8) {
-    bytes.append(UInt8(ascii: "\\"))
-    switch byte {
-    case 0x08: bytes.append(UInt8(ascii: "b"))
-    case 0x09: bytes.append(UInt8(ascii: "t"))
-    case 0x0A: bytes.append(UInt8(ascii: "n"))
-    case 0x0C: bytes.append(UInt8(ascii: "f"))
-    case 0x0D: bytes.append(UInt8(ascii: "r"))
-    case 0..<0x20:
-      let hex = Array("0123456789abcdef".utf8)
-      bytes.append(contentsOf: "u00".utf8)
-      bytes.append(hex[Int(byte >> 4)])
-      bytes.append(hex[Int(byte & 15)])
-    default: bytes.append(byte)
     }
   }
 }

@@ -13,10 +13,10 @@ final class RequestObservation: Sendable {
 
   private let state: Mutex<State>
   private let start = MonotonicTime.now()
-  private let request: [UInt8]
+  private let request: RequestBody
   private let secrets: Secrets
 
-  private init(_ record: RequestRecord, request: [UInt8], secrets: Secrets) {
+  private init(_ record: RequestRecord, request: RequestBody, secrets: Secrets) {
     state = Mutex(State(record: record))
     self.request = request
     self.secrets = secrets
@@ -24,7 +24,7 @@ final class RequestObservation: Sendable {
 
   /// nil where nobody reads: then a request costs nothing more.
   static func begin(
-    _ record: @autoclosure () throws -> RequestRecord, request: [UInt8],
+    _ record: @autoclosure () throws -> RequestRecord, request: RequestBody,
     secrets: @autoclosure () -> Secrets
   ) rethrows -> RequestObservation? {
     guard RequestLog.shared.isOn || RequestRecorder.shared.isOn else { return nil }
@@ -90,7 +90,8 @@ final class RequestObservation: Sendable {
     guard let record else { return }
     if RequestLog.shared.isOn { RequestLog.shared.emit(record) }
     if RequestRecorder.shared.isOn {
-      RequestRecorder.shared.add(record, request: request, response: response, secrets: secrets)
+      RequestRecorder.shared.add(
+        record, request: request.bytes, response: response, secrets: secrets)
     }
   }
 

@@ -128,9 +128,8 @@ struct ServerProbe {
     description: ServerDescription, isFinal: Bool
   ) {
     var description = ServerDescription(dialect: .ollama, version: version)
-    var body = JSONWriter()
-    body.value(["model": .string(model)])
-    if let capabilities = await post("api/show", body.bytes)?.json?["capabilities"]?.arrayValue {
+    let body: JSONValue = ["model": .string(model)]
+    if let capabilities = await post("api/show", body)?.json?["capabilities"]?.arrayValue {
       description.acceptsImages = capabilities.contains("vision")
       description.supportsTools = capabilities.contains("tools")
     }
@@ -167,12 +166,12 @@ struct ServerProbe {
   }
 
   private mutating func get(_ page: String) async -> Answer? { await ask(page, nil) }
-  private mutating func post(_ page: String, _ body: [UInt8]) async -> Answer? {
-    await ask(page, body)
+  private mutating func post(_ page: String, _ body: JSONValue) async -> Answer? {
+    await ask(page, RequestBody(Array(body.jsonText.utf8)))
   }
 
   /// nil when no answer came in time. The JSON is there for status 200 only.
-  private mutating func ask(_ page: String, _ body: [UInt8]?) async -> Answer? {
+  private mutating func ask(_ page: String, _ body: RequestBody?) async -> Answer? {
     let left = deadline.secondsFromNow
     guard
       left > 0,

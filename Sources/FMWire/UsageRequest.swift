@@ -10,14 +10,14 @@ enum UsageRequest {
   private static let refused = Mutex<Set<String>>([])
 
   /// The body as that endpoint takes it.
-  static func adapted(_ body: [UInt8], for endpoint: Endpoint) -> [UInt8] {
+  static func adapted(_ body: RequestBody, for endpoint: Endpoint) -> RequestBody {
     let isRefused = refused.withLock { $0.contains(endpoint.baseURL) }
     return isRefused ? without(body) ?? body : body
   }
 
   /// The body to send in place of one that failed so; nil where the member is not why.
-  static func body(inPlaceOf body: [UInt8], after error: WireError, at endpoint: Endpoint)
-    -> [UInt8]?
+  static func body(inPlaceOf body: RequestBody, after error: WireError, at endpoint: Endpoint)
+    -> RequestBody?
   {
     guard error.kind == .server, let status = error.httpStatus, 400..<500 ~= status,
       ByteText(error.message).contains("stream_options")
@@ -28,16 +28,8 @@ enum UsageRequest {
     return body
   }
 
-  /// nil where the body has no such member. Looked for from the end: pictures come before it.
-  private static func without(_ body: [UInt8]) -> [UInt8]? {
-    let member = Array(member.utf8)
-    var start = body.count - member.count
-    while start >= 0 {
-      if body[start] == member[0], body[start..<(start + member.count)].elementsEqual(member) {
-        return Array(body[..<start]) + body[(start + member.count)...]
-      }
-      start -= 1
-    }
-    return nil
+  /// nil where the body has no such member.
+  private static func without(_ body: RequestBody) -> RequestBody? {
+    body.removing(Array(member.utf8))
   }
 }

@@ -17,7 +17,7 @@ import Testing
     let request = LanguageModelExecutorGenerationRequest(
       transcript: Transcript(entries: entries), schema: schema, generationOptions: options)
     return try JSONValue(
-      parsing: try ChatRequest(request, to: configuration, dialect: .of(server)).body)
+      parsing: try ChatRequest(request, to: configuration, dialect: .of(server)).body.bytes)
   }
 
   func prompt(@PromptBuilder _ content: () -> Prompt) -> Transcript.Entry {
@@ -134,7 +134,7 @@ import Testing
       transcript: Transcript(entries: [prompt { "x" }]),
       contextOptions: ContextOptions(reasoningLevel: .moderate))
     let configuration = ChatConfiguration(endpoint: Endpoint(baseURL: "http://x"), model: "m")
-    let body = try ChatRequest(request, to: configuration, dialect: .of(server)).body
+    let body = try ChatRequest(request, to: configuration, dialect: .of(server)).body.bytes
     let json = try JSONValue(parsing: String(decoding: body, as: UTF8.self))
     for name in ["reasoning_effort", "chat_template_kwargs"] {
       #expect(json[name] == (try JSONValue(parsing: members))[name])

@@ -115,7 +115,7 @@ extension NetworkTests {
         "messages": [["role": "user", "content": .string(UsageRequest.member)]],
         "user": "after",
       ])
-      let body = writer.bytes
+      let body = writer.body
       let text = Mutex("")
       for _ in 0..<2 {
         text.withLock { $0 = "" }

@@ -18,7 +18,7 @@ import Testing
 
   private func complete(_ body: JSONValue, at endpoint: Endpoint) async throws -> JSONValue {
     var request = Support.request("POST", "/v1/chat/completions", endpoint)
-    request.body = Array(body.jsonText.utf8)
+    request.body = RequestBody(Array(body.jsonText.utf8))
     let (head, body) = try await HTTPClient.shared.send(request)
     try #require(head.status == 200, "\(String(decoding: body, as: UTF8.self))")
     return try JSONValue(parsing: body)

@@ -29,7 +29,7 @@ extension NetworkTests {
         HTTPRequest(
           method: "POST", url: server.url("big-body?bytes=2500000"),
           headers: [(name: "X-Empty", value: ""), (name: "x-tag", value: "send-and-receive")],
-          body: body))
+          body: RequestBody(body)))
       #expect(head.status == 200)
       #expect(head.header("content-length") == "2500000")
       #expect(answer == [UInt8](repeating: UInt8(ascii: "z"), count: 2_500_000))
@@ -46,7 +46,7 @@ extension NetworkTests {
       let (head, body) = try await HTTPClient.shared.send(
         HTTPRequest(
           method: method, url: server.url("ok"), headers: [(name: "x-tag", value: tag)],
-          body: method == "PUT" ? [1, 2, 3] : []))
+          body: RequestBody(method == "PUT" ? [1, 2, 3] : [])))
       #expect(head.status == 200)
       #expect(body.isEmpty == (method == "HEAD"))
       let entry = try #require(

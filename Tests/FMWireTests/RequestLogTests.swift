@@ -161,9 +161,9 @@ extension NetworkTests {
           ]
         ],
       ])
-      _ = try await client.stream(body: writer.bytes, about: .init(model: "recorded")) { _ in }
+      _ = try await client.stream(body: writer.body, about: .init(model: "recorded")) { _ in }
       try RequestRecorder.shared.record(to: nil)
-      _ = try await client.stream(body: writer.bytes) { _ in }
+      _ = try await client.stream(body: writer.body) { _ in }
       let text = try String(contentsOfFile: path, encoding: .utf8)
       let lines = try text.split(separator: "\n").map { try JSONValue(parsing: String($0)) }
         .filter { $0["record"]?["model"] == "recorded" }

@@ -71,7 +71,7 @@ final class ScriptedServer: Sendable {
     let (head, _) = try await HTTPClient.shared.send(
       HTTPRequest(
         method: "POST", url: baseURL + "/_script", headers: Self.unkept,
-        body: Array(JSONValue.array(scenarios).jsonText.utf8)))
+        body: RequestBody(Array(JSONValue.array(scenarios).jsonText.utf8))))
     assert(head.status == 200)
   }
 
@@ -82,13 +82,13 @@ final class ScriptedServer: Sendable {
   }
 
   /// A request body whose model selects the scenario; `tag` finds the request in the log.
-  static func body(_ scenario: String, tag: String = "", text: String = "Hello") -> [UInt8] {
-    var writer = JSONWriter()
+  static func body(_ scenario: String, tag: String = "", text: String = "Hello") -> RequestBody {
+    var writer = JSONWriter(leavingLarge: true)
     writer.value([
       "model": .string("scenario:" + scenario), "stream": true, "user": .string(tag),
       "messages": [["role": "user", "content": .string(text)]],
     ])
-    return writer.bytes
+    return writer.body
   }
 
   /// The log's entry of the request with that tag, once it is over.
@@ -115,7 +115,7 @@ final class ScriptedServer: Sendable {
 
 /// All events of an answer, and the error that ended it.
 func collect(
-  _ client: ChatCompletionsClient, _ body: [UInt8]
+  _ client: ChatCompletionsClient, _ body: RequestBody
 ) async -> (events: [ChatEvent], error: (any Error)?) {
   var events: [ChatEvent] = []
   do {

@@ -81,7 +81,7 @@ extension NetworkTests {
     @Test func sendsLargeBodiesWithoutACopy() async throws {
       var body = [UInt8](repeating: UInt8(ascii: " "), count: 64 << 20)
       body[0] = UInt8(ascii: "1")
-      let request = HTTPRequest(method: "POST", url: server.url("ok"), body: body)
+      let request = HTTPRequest(method: "POST", url: server.url("ok"), body: RequestBody(body))
       _ = try await HTTPClient.shared.send(request)
       let before = try Self.resetPeak()
       let (head, _) = try await HTTPClient.shared.send(request)

@@ -17,6 +17,7 @@ import jsonschema
 import openfm as fm
 import pytest
 from conftest import Live, Models
+from openfm import _events
 from scripted_server import ScriptedServer
 
 SCHEMA = {
@@ -290,6 +291,53 @@ def test_deltas_are_the_answer_in_pieces(model: Models) -> None:
         assert "".join(given)
 
     asyncio.run(main())
+
+
+def test_pieces_that_came_at_once_are_steps_of_their_own(
+    model: Models, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # However slow the machine is.
+    monkeypatch.setattr(_events, "_LONGEST_WAIT", 3600.0)
+    session = fm.LanguageModelSession(model=model("fast-stream", chunks=40))
+
+    async def main() -> list[str]:
+        return [text async for text in session.stream_response("Tell me.")]
+
+    snapshots = asyncio.run(main())
+    assert [len(text.split()) for text in snapshots] == list(range(1, 41))
+
+
+def test_steps_are_joined_for_a_reader_who_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(_events, "_now", lambda: now)
+
+    def received(*pieces: str) -> _events.Request:
+        request = _events.Request()
+        for piece in pieces:
+            request.receive_delta(piece)
+        return request
+
+    request = received("a", "b", "c", "d")
+    assert request.take_step() == "a"
+    now += 0.009
+    assert request.take_step() == "ab"
+    now += 0.002
+    assert request.take_step() == "abcd"
+    assert not request.pending
+    # What comes then is new.
+    request.receive_delta("e")
+    request.receive_delta("f")
+    assert [request.take_step(), request.take_step()] == ["abcde", "abcdef"]
+    # More than wait for one who keeps up.
+    assert received(*"x" * 64).take_step() == "x" * 64
+    assert received(*"x" * 63).take_step() == "x"
+    # Copies of a long text.
+    long = "y" * (1 << 19)
+    request = received(long)
+    assert request.take_step() == long
+    for piece in "abc":
+        request.receive_delta(piece)
+    assert request.take_step() == long + "abc"
 
 
 def test_a_reader_that_is_behind_gets_the_last_snapshot(model: Models) -> None:
@@ -725,7 +773,7 @@ def test_a_stream_of_another_loop_is_refused_at_once(kind: str, model: Models) -
 
 def test_a_step_of_a_stream_does_not_move_to_another_loop(model: Models) -> None:
     async def main() -> None:
-        session = fm.LanguageModelSession(model=model("hang-midstream"))
+        session = fm.LanguageModelSession(model=model("hang-midstream", chunks=1))
         stream = session.stream_response("x")
         await stream.__anext__()
         step = asyncio.ensure_future(stream.__anext__())

@@ -17,6 +17,7 @@ import itertools
 import json
 import struct
 import threading
+import time
 import weakref
 from array import array
 from collections.abc import Callable
@@ -47,11 +48,21 @@ _LARGEST_KEPT: Final = 1 << 20
 # Characters that may wait for a reader, beyond which its server has to wait too.
 _HIGH_WATER: Final = 1 << 18
 
+# Pieces that came together are made a snapshot each, for a reader who keeps up with them: as long
+# as fewer than so many wait, which is when the library joins them,
+_MOST_STEPS: Final = 64
+# the first of them came at most so many seconds ago,
+_LONGEST_WAIT: Final = 0.01
+# and the snapshots of all of them hold no more characters than this: each is a copy of its own.
+_MOST_COPIED: Final = 1 << 20
+
 # How long a cancelled request may take to end before its session goes on without it, in seconds.
 CANCEL_TIMEOUT: Final = 1.0
 
 # Called by a loop when requests of it are over, before their results are delivered.
 after_request: Callable[[], None] | None = None
+
+_now = time.monotonic
 
 # Never an id(): the address of a collected object is soon another's.
 _tokens = itertools.count(1)
@@ -66,6 +77,7 @@ class Request:
 
     __slots__ = (
         "__weakref__",
+        "_arrival",
         "_backlog",
         "_is_paused",
         "_text",
@@ -90,6 +102,8 @@ class Request:
         self._text = ""
         #: The text that came and was not taken yet, in pieces.
         self.pending: list[str] = []
+        # When the first of them came, by the monotonic clock.
+        self._arrival = 0.0
         # Characters in `pending`, but for the first piece.
         self._backlog = 0
         self._is_paused = False
@@ -104,6 +118,8 @@ class Request:
             self._backlog += len(text)
             if self._backlog > _HIGH_WATER:
                 self._set_paused(True)
+        else:
+            self._arrival = _now()
         pending.append(text)
         waiter = self._waiter
         if waiter is not None:
@@ -118,6 +134,9 @@ class Request:
         if kind == _REPLACE:
             self._text = ""
             self.pending = [payload]
+            self._arrival = _now()
+            self._backlog = 0
+            self._set_paused(False)
         elif kind == _CONTENT:
             self.content = payload
         elif kind == _METADATA:
@@ -170,6 +189,23 @@ class Request:
     def take_snapshot(self) -> str:
         """The whole text so far."""
         self._text += self.take_delta()
+        return self._text
+
+    def take_step(self) -> str:
+        """The text up to the next piece; or the whole of it, for a reader who is behind."""
+        pending = self.pending
+        count = len(pending)
+        if (
+            count == 1
+            or count >= _MOST_STEPS
+            or count * len(self._text) > _MOST_COPIED
+            or _now() - self._arrival > _LONGEST_WAIT
+        ):
+            return self.take_snapshot()
+        self._text += pending.pop(0)
+        self._backlog -= len(pending[0])
+        if self._is_paused and self._backlog <= _HIGH_WATER:
+            self._set_paused(False)
         return self._text
 
     @property

@@ -405,9 +405,11 @@ class LanguageModelSession:
     ) -> ResponseStream[Any, Any]:
         """The answer as it comes: an asynchronous iterator of snapshots.
 
-        Each is the whole text so far, and so a copy of it. A reader that is slower than the server
-        is given fewer, longer steps; the last one, the whole answer, always comes. The request
-        starts with the first one; what is wrong with the prompt is raised there too. ::
+        Each is the whole text so far, and so a copy of it. A reader that keeps up gets one for each
+        piece that the server sent, also where several came at once. One that does not (more than 64
+        pieces wait for it, or some for more than 10 ms, or the copies would grow large) is given
+        fewer, longer steps; the last one, the whole answer, always comes. The request starts with
+        the first one; what is wrong with the prompt is raised there too. ::
 
             async for text in session.stream_response("Tell me a story."):
                 print(f"\\r{text}", end="")
@@ -589,7 +591,7 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
                             return cast("_Snapshot", part)
                     elif not self._deltas:
                         self._gave = True
-                        return cast("_Snapshot", request.take_snapshot())
+                        return cast("_Snapshot", request.take_step())
                     elif delta := request.take_delta():
                         return cast("_Snapshot", delta)
                 elif request.done:
