@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,7 @@ from urllib.parse import urlencode
 
 import openfm as fm
 import pytest
+from conftest import ROOT
 from openfm.evaluation import EvaluationError, EvaluationResult, contains
 from scripted_server import ScriptedServer
 
@@ -118,6 +124,61 @@ def test_a_tool_that_raises_costs_its_row_only(calling: Make) -> None:
     assert error is not None and error.kind == "ToolCallError"
     assert "weather" in error.message and "no such city" in error.message
     assert result[2].attempts == 1 and len(tool.threads) == len(CASES)
+
+
+PROGRAM = """
+import sys, time
+import openfm as fm
+
+class Sometimes(fm.Tool):
+    name, description, calls = "weather", "Tells the weather of a city.", 0
+    arguments_schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+
+    def call(self, args):
+        type(self).calls += 1
+        if self.calls > 4:
+            print("blocked", flush=True)
+            time.sleep(60)
+        return "Sunny in Rome."
+
+try:
+    fm.evaluate(
+        [{"text": f"Weather of number {index}"} for index in range(9)], "{text}",
+        model=fm.ChatCompletionsLanguageModel(sys.argv[1], sys.argv[2], context_size=4096),
+        tools=[Sometimes()], out=sys.argv[3], max_concurrency=2, progress=False,
+    )
+except KeyboardInterrupt:
+    print(time.monotonic(), flush=True)
+    sys.exit(130)
+"""
+
+
+def test_an_interrupt_does_not_wait_for_a_tool_that_blocks(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    out = tmp_path / "run.jsonl"
+    query = urlencode({"calls": json.dumps([{"name": "weather", "arguments": {"city": "Rome"}}])})
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, server.base_url, f"scenario:tools?{query}", str(out)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "blocked\n"
+    # Both places may be blocked by then; what was answered is in the file.
+    time.sleep(0.3)
+    begun = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    told, errors = process.communicate(timeout=30)
+    ended = time.monotonic() - begun
+    assert process.returncode == 130, errors
+    assert float(told.split()[-1]) - begun < 1
+    # To the end of the process; of the machine's own slowness, half a second.
+    assert ended < 1.5
+    assert "stopped" in errors and str(out) in errors
+    kept = EvaluationResult.load(out)
+    assert len(kept) == 4 and not kept.failed
 
 
 def test_arguments_that_do_not_fit_cost_the_row(calling: Make) -> None:

@@ -256,6 +256,57 @@ finally:
 
 
 @pytest.mark.parametrize(
+    "asks",
+    [
+        "asyncio.run(session.respond('?'))",
+        "session.respond_sync('?')",
+        "list(session.stream_sync('?'))",
+        "asyncio.run(asyncio.wait_for(session.respond('?'), 0.2))",
+    ],
+)
+def test_nobody_waits_for_a_tool_that_blocks(server: ScriptedServer, asks: str) -> None:
+    """An interrupt, or a time limit, ends the request and the program while a plain tool sleeps in
+    its thread."""
+    calls = urlencode({"calls": json.dumps([{"name": "sleep", "arguments": {}}])})
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"""
+import asyncio, time
+import openfm as fm
+
+class Sleep(fm.Tool):
+    name = description = "sleep"
+    arguments_schema = {{"type": "object", "properties": {{}}, "additionalProperties": False}}
+
+    def call(self, args):
+        print("begun", flush=True)
+        time.sleep(60)
+
+model = fm.ChatCompletionsLanguageModel({server.base_url!r}, {f"scenario:tools?{calls}"!r})
+session = fm.LanguageModelSession(model=model, tools=[Sleep()])
+try:
+    {asks}
+except (KeyboardInterrupt, asyncio.TimeoutError) as error:
+    asked = session.transcript.to_json().count('"user"')
+    print(type(error).__name__, session.is_responding, asked, flush=True)
+"""],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )  # fmt: skip
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    begun = time.monotonic()
+    if "wait_for" not in asks:
+        child.send_signal(signal.SIGINT)
+    told, errors = child.communicate(timeout=30)
+    assert time.monotonic() - begun < 5
+    # The transcript holds nothing of a request that was given up.
+    what = "TimeoutError" if "wait_for" in asks else "KeyboardInterrupt"
+    assert told == f"{what} False 0\n", (told, errors)
+    assert (child.returncode, errors) == (0, "")
+
+
+@pytest.mark.parametrize(
     ("call", "part"),
     [
         (("weather", {"city": "Berlin"}), 'city: "Berlin" is none of'),

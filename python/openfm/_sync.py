@@ -16,6 +16,9 @@ __all__ = ["run"]
 
 _Result = TypeVar("_Result")
 
+# Seconds that an interrupted call gives its coroutine to end in, which takes some thousandths.
+_GRACE = 0.5
+
 
 class _LoopThread:
     def __init__(self) -> None:
@@ -62,18 +65,36 @@ def run(coroutine: Coroutine[Any, Any, _Result]) -> _Result:
     """Runs the coroutine on the package's loop and waits for it.
 
     May be called where a loop is running, which then stands still meanwhile. An interrupt of the
-    waiting thread cancels the coroutine.
+    waiting thread cancels the coroutine; what it held is free again when the interrupt is raised.
     """
     loop = _loop()
     if threading.current_thread() is (_current.thread if _current is not None else None):
         coroutine.close()
         raise RuntimeError("await the asynchronous method here; this is the event loop it runs on")
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    future: concurrent.futures.Future[_Result] = concurrent.futures.Future()
+    tasks: list[asyncio.Task[_Result]] = []
+
+    def begin() -> None:
+        task = loop.create_task(coroutine)
+        tasks.append(task)
+        task.add_done_callback(settle)
+
+    def settle(task: asyncio.Task[_Result]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            future.set_result(task.result())
+        else:
+            future.set_exception(error)
+
+    def cancel() -> None:
+        tasks[0].cancel()
+
+    # With the context variables of the caller.
+    loop.call_soon_threadsafe(begin)
     try:
         return future.result()
-    except concurrent.futures.CancelledError:
-        raise asyncio.CancelledError from None
     except BaseException:
         if not future.done():
-            future.cancel()
+            loop.call_soon_threadsafe(cancel)
+            concurrent.futures.wait((future,), timeout=_GRACE)
         raise

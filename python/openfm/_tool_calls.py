@@ -11,6 +11,7 @@ from typing import Any
 
 from ._ctypes_bindings import lib
 from ._native import Handle
+from ._threads import in_thread
 from .errors import told
 from .generable import GeneratedContent
 from .prompt import Attachment, check_prompt, compose
@@ -98,7 +99,7 @@ class ToolCalls:
 async def _call(tool: Tool, content: GeneratedContent) -> Any:
     if inspect.iscoroutinefunction(tool.call):
         return await tool.call(content)
-    result = await asyncio.to_thread(_call_plain, tool, content)
+    result = await in_thread(_call_plain, tool, content)
     return await result if inspect.isawaitable(result) else result
 
 

@@ -32,8 +32,9 @@ class Tool(ABC):
                 return f"Sunny in {city}."
 
     An ``async`` call runs on the event loop that awaits the request, with the context variables of
-    the task that made it; a plain one runs in a worker thread, with them too. Calls of one answer
-    run at once, and end with the request: an async one is cancelled.
+    the task that made it; a plain one runs in a thread of its own, with them too. Calls of one
+    answer run at once, and end with the request: an async one is cancelled, and nobody waits for a
+    plain one any more, which goes on until it returns or the program ends.
 
     It returns text, or a prompt's list of text and attachments; anything else is ``str()``-ed. What
     it raises becomes a ToolCallError of the request, or, in a session with
