@@ -100,8 +100,9 @@ FMSystemLanguageModelRef _Nonnull FMSystemLanguageModelCreate(
 
 /*
  * Whether a request has a chance: the server is configured, or engine and model file are there. It
- * starts nothing and connects to nothing. `unavailableReason` (may be NULL) is written only when the
- * result is false; FMLanguageModelCopyUnavailableExplanation gives the sentence.
+ * starts nothing and connects to nothing; that an engine cannot run shows at the first request.
+ * `unavailableReason` (may be NULL) is written only when the result is false;
+ * FMLanguageModelCopyUnavailableExplanation gives the sentence.
  */
 bool FMSystemLanguageModelIsAvailable(
     FMSystemLanguageModelRef _Nonnull model,

@@ -13,17 +13,17 @@ enum ModelChoice: Sendable {
     // The reference's word for the default model.
     let name = name == "system" ? nil : name
     if let url {
-      do {
+      do throws(WireError) {
         try Endpoint(baseURL: url).validate()
+        let key = try Endpoint.apiKey(in: environment)
+        self = .server(
+          ChatConfiguration(endpoint: Endpoint(baseURL: url, apiKey: key), model: name ?? ""))
       } catch {
         throw Failure(error)
       }
-      let key = environment["OPENFM_API_KEY"].flatMap { $0.isEmpty ? nil : $0 }
-      self = .server(
-        ChatConfiguration(endpoint: Endpoint(baseURL: url, apiKey: key), model: name ?? ""))
     } else {
       let system = SystemLanguageModel(environment: environment)
-      switch system.backend {
+      switch system.backend(.programs) {
       case .server(var chat):
         chat.model = name ?? chat.model
         self = .server(chat)

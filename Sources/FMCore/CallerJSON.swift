@@ -10,9 +10,9 @@ func parseObject(_ text: String, _ name: String, _ status: StatusCode) throws(Fa
     if let object = try JSONValue(parsing: text).objectValue { return object }
   } catch {
     throw Failure(
-      status, "The \(name) are no JSON: \(error.message) at byte \(error.offset).")
+      status, "The JSON of the \(name) is none: \(error.message) at byte \(error.offset).")
   }
-  throw Failure(status, "The \(name) are no JSON object.")
+  throw Failure(status, "The JSON of the \(name) is no object.")
 }
 
 /// Reads the members of an object and says which one is wrong.
@@ -60,7 +60,7 @@ struct MemberReader {
     for member in object.members where !known.contains(member.name) {
       throw Failure(
         status,
-        "The \(name) have no member \(quoted(member.name));"
+        "\(quoted(member.name)) is no member of the \(name);"
           + " there are \(known.sorted().joined(separator: ", ")).")
     }
   }
@@ -335,8 +335,9 @@ extension ModelDescription {
 extension SystemLanguageModel {
   /// The form of FMLanguageModelLoadOnQueue.
   package func confirmedDescription() async throws -> JSONValue {
-    ModelDescription(self).confirmed(
-      try await confirmedCapabilities, contextSize: await contextTokenLimit)
+    // Asked first: what is to be described may be another engine than the one that was found.
+    let capabilities = try await confirmedCapabilities
+    return ModelDescription(self).confirmed(capabilities, contextSize: await contextTokenLimit)
   }
 }
 

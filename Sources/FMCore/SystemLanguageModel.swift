@@ -83,21 +83,33 @@ public final class SystemLanguageModel: LanguageModel {
     case unavailable(String)
   }
 
-  package var backend: Backend {
+  ///
+  /// As far as files and settings tell: an engine that was found may prove unable to run when it is
+  /// asked for the first time.
+  package var backend: Backend { backend(.files) }
+
+  /// - Parameter look: whether programs that may be engines are asked what they are, which takes as
+  ///   long as they take to start.
+  package func backend(_ look: EngineDiscovery.Look) -> Backend {
     if let baseURL = environment["OPENFM_BASE_URL"], !baseURL.isEmpty {
       do {
         try Endpoint(baseURL: baseURL).validate()
       } catch {
         return .unavailable("OPENFM_BASE_URL: \(error.message)")
       }
-      let key = environment["OPENFM_API_KEY"].flatMap { $0.isEmpty ? nil : $0 }
+      let key: String?
+      do {
+        key = try Endpoint.apiKey(in: environment)
+      } catch {
+        return .unavailable(error.message)
+      }
       var chat = ChatConfiguration(
         endpoint: Endpoint(baseURL: baseURL, apiKey: key),
         model: environment["OPENFM_MODEL"] ?? "")
       chat.imageChanges = imageChanges
       return .server(chat)
     }
-    switch EngineDiscovery.resolve(environment: environment) {
+    switch EngineDiscovery.resolve(environment: environment, look) {
     case .success(let configuration): return .engine(configuration)
     case .failure(let error): return .unavailable("No model is ready: \(error.message).")
     }
@@ -164,7 +176,7 @@ public final class SystemLanguageModel: LanguageModel {
   package nonisolated(nonsending) func withServer<Result: Sendable>(
     _ body: @Sendable (ChatConfiguration) async throws -> Result
   ) async throws -> Result {
-    switch backend {
+    switch backend(.programs) {
     case .unavailable(let message):
       throw Error.assetsUnavailable(.init(debugDescription: message))
     case .server(var chat):

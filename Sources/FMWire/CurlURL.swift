@@ -13,6 +13,9 @@ final class CurlURL {
     var reason: String?
     if text.utf8.contains(0) {
       reason = "it holds a NUL byte"
+    } else if let blank = text.utf8.first(where: { $0 == 0x20 || 0x09...0x0D ~= $0 }) {
+      // curl's own words are about whatever part of the URL the blank ended up in.
+      reason = blank == 0x20 ? "it holds a space" : "it holds a tab or a line break"
     } else {
       let code = curl_url_set(
         pointer, CURLUPART_URL, text, UInt32(CURLU_NON_SUPPORT_SCHEME | CURLU_DEFAULT_SCHEME))

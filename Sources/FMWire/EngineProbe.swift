@@ -6,9 +6,12 @@ import Synchronization
 enum EngineProbe {
   private static let results = Mutex<[String: Bool]>([:])
 
+  /// What `works` found out; nil where it was not asked.
+  static func known(_ path: String) -> Bool? { results.withLock { $0[path] } }
+
   /// Whether `path --version` succeeds within that time; asked once a path and process.
   static func works(_ path: String, seconds: Double = 5) -> Bool {
-    if let known = results.withLock({ $0[path] }) { return known }
+    if let known = known(path) { return known }
     let works = output(of: [path, "--version"], seconds: seconds)?.contains("version") == true
     results.withLock { $0[path] = works }
     return works

