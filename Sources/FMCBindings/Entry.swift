@@ -79,7 +79,7 @@ final class LastError {
 /// see past, is written as U+FFFD.
 func copyString(_ text: String) -> UnsafeMutablePointer<CChar> {
   var text = text
-  if text.utf8.contains(0) {
+  if text.withUTF8({ $0.contains(0) }) {
     text = String(
       String.UnicodeScalarView(text.unicodeScalars.map { $0.value == 0 ? "\u{FFFD}" : $0 }))
   }

@@ -78,6 +78,36 @@ import Testing
     #expect(throws: SchemaMismatch.self) { try schema.validated(["a": "no number"]) }
   }
 
+  /// Each step into the value doubles what is tried.
+  @Test func alternativesThatDoubleInTheDepthEndSoon() throws {
+    let schema = try GenerationSchema(
+      json: ##"""
+        {"$ref": "#/$defs/N", "$defs": {"N": {"anyOf": [
+          {"type": "object", "properties": {"a": {"$ref": "#/$defs/N"}}, "required": ["a"]},
+          {"type": "object", "properties": {"a": {"$ref": "#/$defs/N"}}, "required": ["a"]},
+          {"type": "integer"}]}}}
+        """##)
+    func nested(_ depth: Int, in innermost: JSONValue) -> JSONValue {
+      (0..<depth).reduce(innermost) { value, _ in ["a": value] }
+    }
+    #expect(try schema.validated(nested(60, in: 1)) == nested(60, in: 1))
+    // All of it would be 2 to the power of 60 trials.
+    #expect(throws: SchemaMismatch.self) { try schema.validated(nested(60, in: "no number")) }
+  }
+
+  /// Many values with many alternatives each need many trials, and get them.
+  @Test func alternativesThatAreManyAreAllTried() throws {
+    let choices = (0..<400).map { #"{"const":\#($0)}"# }.joined(separator: ",")
+    let schema = try GenerationSchema(json: #"{"type":"array","items":{"anyOf":[\#(choices)]}}"#)
+    let last = JSONValue.array([JSONValue](repeating: 399, count: 1000))
+    #expect(try schema.validated(last) == last)
+    var wrong = last.arrayValue ?? []
+    wrong[999] = 400
+    let error = #expect(throws: SchemaMismatch.self) { try schema.validated(.array(wrong)) }
+    #expect(error?.path == "$[999]")
+    #expect(error?.reason.contains("alternatives") == true)
+  }
+
   @Test func manyRecursiveTypesStaySmall() throws {
     let names = (0..<6).map { "T\($0)" }
     let properties = names.map { "\"\($0)\":{\"$ref\":\"#/$defs/\($0)\"}" }.joined(separator: ",")

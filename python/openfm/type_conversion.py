@@ -12,7 +12,7 @@ import json
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, ForwardRef, Literal, Union
 
@@ -37,12 +37,11 @@ class Names:
 
     def __init__(self) -> None:
         self.by_class: dict[type, str] = {}
-        #: How often a name was asked for.
-        self.asked = 0
+        #: Each name that was given out, in order.
+        self.given: list[tuple[type, str]] = []
         self._taken: set[str] = set()
 
     def of(self, kind: type) -> str:
-        self.asked += 1
         name = self.by_class.get(kind)
         if name is None:
             name = kind.__name__
@@ -52,6 +51,7 @@ class Names:
                 number += 1
             self._taken.add(name)
             self.by_class[kind] = name
+        self.given.append((kind, name))
         return name
 
 
@@ -487,17 +487,18 @@ class Field:
     has_default: bool
     #: A field of the type GenerationID holds the content's id and is no property.
     is_identifier: bool
-    #: What it declares, where that names no class; it is the same in every schema then.
-    _text: str | None = None
+    #: What it declared last, which is the same wherever these classes have these names.
+    _declared: tuple[str, Sequence[tuple[type, str]]] | None = None
 
     def declaration(self, names: Names) -> str:
         """The field as a property of the library's declaration, in JSON."""
-        if self._text is not None:
-            return self._text
-        asked = names.asked
+        if self._declared is not None:
+            text, named = self._declared
+            if all(names.of(kind) == name for kind, name in named):
+                return text
+        start = len(names.given)
         text = encode_json(self._members(names))
-        if names.asked == asked:
-            self._text = text
+        self._declared = text, names.given[start:]
         return text
 
     def _members(self, names: Names) -> dict[str, Any]:

@@ -13,12 +13,6 @@ struct SchemaCompiler {
   private var depth = 0
 
   private static let maximumDepth = 128
-  private static let annotations: Set<String> = [
-    "title", "description", "default", "examples", "$schema", "$comment", "format", "deprecated",
-    "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
-    "discriminator",
-  ]
-
   private init(root: JSONValue, name: String) {
     self.root = root
     self.name = name
@@ -30,6 +24,10 @@ struct SchemaCompiler {
     _ = try compiler.compile(root, at: "#")
     // What is referred to may refer to more.
     while let (reference, index) = compiler.unresolved.popLast() {
+      if let known = compiler.referenced[reference] {
+        compiler.table.rules[index].reference = known
+        continue
+      }
       guard let target = root.target(of: reference) else {
         throw .undefinedReferences(
           schema: name, references: [reference],
@@ -37,24 +35,21 @@ struct SchemaCompiler {
             debugDescription: "The schema refers to \(quoted(reference)), which is not in it;"
               + " define it in $defs."))
       }
-      if let known = compiler.referenced[reference] {
-        compiler.table.rules[index].reference = known
-      } else {
-        let target = try compiler.compile(target, at: reference)
-        compiler.referenced[reference] = target
-        compiler.table.rules[index].reference = target
-      }
+      let compiled = try compiler.compile(target, at: reference)
+      compiler.referenced[reference] = compiled
+      compiler.table.rules[index].reference = compiled
     }
     try compiler.refuseCircles()
     return compiler.table
   }
 
+  /// - Parameter path: put together where something is wrong, and for what references name.
   private mutating func compile(
-    _ schema: JSONValue, at path: String
+    _ schema: JSONValue, at path: @autoclosure () -> String
   ) throws(SchemaError) -> Int {
     depth += 1
     defer { depth -= 1 }
-    guard depth <= Self.maximumDepth else { throw bad(path, "it is nested too deeply") }
+    guard depth <= Self.maximumDepth else { throw bad(path(), "it is nested too deeply") }
     let index = table.rules.count
     table.rules.append(SchemaRules())
     if case .bool(let allows) = schema {
@@ -62,50 +57,50 @@ struct SchemaCompiler {
       return index
     }
     guard let object = schema.objectValue else {
-      throw bad(path, "a schema is an object or a boolean")
+      throw bad(path(), "a schema is an object or a boolean")
     }
     var rules = SchemaRules()
     var order: [String]?
-    for (keyword, value) in object.members {
-      if keyword == "x-order" {
-        order = try texts(value, "\(path)/\(keyword)")
-        continue
+    for (name, value) in object.members {
+      guard let keyword = SchemaKeyword.named(name) else {
+        if name.hasPrefix("x-") { continue }
+        throw unsupported("\(path())/\(name)", "the keyword \(quoted(name)) cannot be checked here")
       }
-      if keyword == "$ref" {
+      switch keyword {
+      case .order: order = try texts(value, "\(path())/\(name)")
+      case .ref:
         guard let reference = value.stringValue else {
-          throw bad("\(path)/\(keyword)", "it is a string")
+          throw bad("\(path())/\(name)", "it is a string")
         }
         unresolved.append((reference, index))
-        continue
+      default: try read(keyword, value, of: object, into: &rules, in: path(), isRoot: index == 0)
       }
-      try read(keyword, value, of: object, into: &rules, in: path, isRoot: index == 0)
     }
     if let order {
       // An order says how members are written; one that names what is not there says nothing of it.
-      var places: [String: Int] = [:]
+      var places = [String: Int](minimumCapacity: order.count)
       for (place, name) in order.enumerated() {
         guard places.updateValue(place, forKey: name) == nil else {
-          throw bad("\(path)/x-order", "it names \(quoted(name)) twice")
+          throw bad("\(path())/x-order", "it names \(quoted(name)) twice")
         }
       }
       if rules.object == nil { rules.object = .init() }
       rules.object?.order = places
       table.hasOrder = true
     }
-    try checkBounds(rules, at: path)
+    try checkBounds(rules, at: path())
     table.rules[index] = rules
     return index
   }
 
   private mutating func read(
-    _ keyword: String, _ value: JSONValue, of schema: JSONObject, into rules: inout SchemaRules,
-    in parent: String, isRoot: Bool
+    _ keyword: SchemaKeyword, _ value: JSONValue, of schema: JSONObject,
+    into rules: inout SchemaRules, in parent: @autoclosure () -> String, isRoot: Bool
   ) throws(SchemaError) {
-    // Put together where it is needed: most keywords are right, and hold no schemas.
-    var path: String { "\(parent)/\(keyword)" }
+    var path: String { "\(parent())/\(keyword.rawValue)" }
     switch keyword {
-    case "type": rules.types = try types(value, path)
-    case "enum":
+    case .type: rules.types = try types(value, path)
+    case .enum:
       guard let choices = value.arrayValue else { throw bad(path, "an enum is a list of values") }
       guard !choices.isEmpty else {
         throw .emptyTypeChoices(
@@ -115,46 +110,47 @@ struct SchemaCompiler {
               + " nothing."))
       }
       rules.choices = choices
-    case "const": rules.constant = value
-    case "allOf": rules.allOf = try compileList(value, at: path)
-    case "anyOf": rules.anyOf = try compileList(value, at: path)
-    case "oneOf": rules.oneOf = try compileList(value, at: path)
-    case "not": rules.not = try compile(value, at: path)
-    case "if":
+    case .const: rules.constant = value
+    case .allOf: rules.allOf = try compileList(value, at: path)
+    case .anyOf: rules.anyOf = try compileList(value, at: path)
+    case .oneOf: rules.oneOf = try compileList(value, at: path)
+    case .not: rules.not = try compile(value, at: path)
+    case .if:
       let condition = try compile(value, at: path)
       let then = try schema["then"].map { then throws(SchemaError) in
-        try compile(then, at: "\(parent)/then")
+        try compile(then, at: "\(parent())/then")
       }
       let otherwise = try schema["else"].map { otherwise throws(SchemaError) in
-        try compile(otherwise, at: "\(parent)/else")
+        try compile(otherwise, at: "\(parent())/else")
       }
       rules.condition = .init(condition: condition, then: then, otherwise: otherwise)
-    case "then", "else":
+    case .then, .else:
       // Without an `if` they say nothing, by the standard; they are read with it.
       break
-    case "$defs", "definitions":
+    case .defs, .definitions:
       guard let members = value.objectValue else { throw bad(path, "it is an object of schemas") }
       // Compiled whether used or not: a mistake is found when the schema is made.
       for (name, schema) in members.members {
-        let reference = "\(isRoot ? "#/" + keyword : path)/\(escapedPointer(name))"
+        let reference = "\(isRoot ? "#/" + keyword.rawValue : path)/\(escapedPointer(name))"
         guard referenced[reference] == nil else { continue }
         referenced[reference] = try compile(schema, at: reference)
       }
-    case "$id":
+    case .id:
       guard isRoot else { throw unsupported(path, "$id is supported at the root only") }
-    case _ where Self.annotations.contains(keyword) || keyword.hasPrefix("x-"): break
-    case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+    case .minimum, .maximum, .exclusiveMinimum, .exclusiveMaximum, .multipleOf:
       try readNumber(keyword, value, into: &rules, at: path)
-    case "minLength", "maxLength", "pattern":
+    case .minLength, .maxLength, .pattern:
       try readString(keyword, value, into: &rules, at: path)
-    case "items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains", "minContains",
-      "maxContains":
+    case .items, .prefixItems, .minItems, .maxItems, .uniqueItems, .contains, .minContains,
+      .maxContains:
       try readArray(keyword, value, into: &rules, at: path)
-    case "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
-      "minProperties", "maxProperties", "dependentRequired":
+    case .properties, .required, .additionalProperties, .patternProperties, .propertyNames,
+      .minProperties, .maxProperties, .dependentRequired:
       try readObject(keyword, value, into: &rules, at: path)
-    default:
-      throw unsupported(path, "the keyword \(quoted(keyword)) cannot be checked here")
+    case .title, .description, .default, .examples, .format, .deprecated, .readOnly, .writeOnly,
+      .contentEncoding, .contentMediaType, .contentSchema, .discriminator, .schema, .comment:
+      break
+    case .ref, .order: preconditionFailure("read where the schema is walked over")
     }
   }
 
@@ -199,7 +195,7 @@ struct SchemaCompiler {
   // MARK: - The keywords of one type
 
   private func readNumber(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    _ keyword: SchemaKeyword, _ value: JSONValue, into rules: inout SchemaRules,
     at path: @autoclosure () -> String
   ) throws(SchemaError) {
     guard case .number(let number) = value, number.doubleValue.isFinite else {
@@ -207,10 +203,10 @@ struct SchemaCompiler {
     }
     var all = rules.number ?? .init()
     switch keyword {
-    case "minimum": all.minimum = number
-    case "maximum": all.maximum = number
-    case "exclusiveMinimum": all.exclusiveMinimum = number
-    case "exclusiveMaximum": all.exclusiveMaximum = number
+    case .minimum: all.minimum = number
+    case .maximum: all.maximum = number
+    case .exclusiveMinimum: all.exclusiveMinimum = number
+    case .exclusiveMaximum: all.exclusiveMaximum = number
     default:
       guard number.doubleValue > 0 else { throw bad(path(), "it is above 0") }
       all.multipleOf = number
@@ -219,13 +215,13 @@ struct SchemaCompiler {
   }
 
   private func readString(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    _ keyword: SchemaKeyword, _ value: JSONValue, into rules: inout SchemaRules,
     at path: @autoclosure () -> String
   ) throws(SchemaError) {
     var all = rules.string ?? .init()
     switch keyword {
-    case "minLength": all.least = try count(value, path())
-    case "maxLength": all.most = try count(value, path())
+    case .minLength: all.least = try count(value, path())
+    case .maxLength: all.most = try count(value, path())
     default:
       guard let text = value.stringValue else { throw bad(path(), "a pattern is a string") }
       do throws(PatternError) {
@@ -241,22 +237,22 @@ struct SchemaCompiler {
   }
 
   private mutating func readArray(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    _ keyword: SchemaKeyword, _ value: JSONValue, into rules: inout SchemaRules,
     at path: @autoclosure () -> String
   ) throws(SchemaError) {
     var all = rules.array ?? .init()
     switch keyword {
-    case "items":
+    case .items:
       guard value.arrayValue == nil else {
         throw unsupported(path(), "a list of schemas is written as prefixItems")
       }
       all.items = try compile(value, at: path())
-    case "prefixItems": all.prefix = try compileList(value, at: path())
-    case "minItems": all.least = try count(value, path())
-    case "maxItems": all.most = try count(value, path())
-    case "contains": all.contains = try compile(value, at: path())
-    case "minContains": all.leastContained = try count(value, path())
-    case "maxContains": all.mostContained = try count(value, path())
+    case .prefixItems: all.prefix = try compileList(value, at: path())
+    case .minItems: all.least = try count(value, path())
+    case .maxItems: all.most = try count(value, path())
+    case .contains: all.contains = try compile(value, at: path())
+    case .minContains: all.leastContained = try count(value, path())
+    case .maxContains: all.mostContained = try count(value, path())
     default:
       guard let flag = value.boolValue else { throw bad(path(), "it is true or false") }
       all.isUnique = flag
@@ -265,28 +261,30 @@ struct SchemaCompiler {
   }
 
   private mutating func readObject(
-    _ keyword: String, _ value: JSONValue, into rules: inout SchemaRules,
+    _ keyword: SchemaKeyword, _ value: JSONValue, into rules: inout SchemaRules,
     at path: @autoclosure () -> String
   ) throws(SchemaError) {
     var all = rules.object ?? .init()
     switch keyword {
-    case "properties":
-      for (name, schema) in try members(value, path()) {
-        guard all.properties[name] == nil else {
+    case .properties:
+      let members = try members(value, path())
+      all.properties.reserveCapacity(members.count)
+      for (name, schema) in members {
+        let index = try compile(schema, at: "\(path())/\(escapedPointer(name))")
+        guard all.properties.updateValue(index, forKey: name) == nil else {
           throw .duplicateProperty(
             schema: self.name, property: name,
             context: .init(
               debugDescription: "The schema is wrong at \(path()): the property \(quoted(name)) is"
                 + " there twice."))
         }
-        all.properties[name] = try compile(schema, at: "\(path())/\(escapedPointer(name))")
       }
-    case "required": all.required = try texts(value, path())
-    case "additionalProperties": all.additional = try compile(value, at: path())
-    case "propertyNames": all.names = try compile(value, at: path())
-    case "minProperties": all.least = try count(value, path())
-    case "maxProperties": all.most = try count(value, path())
-    case "dependentRequired":
+    case .required: all.required = try texts(value, path())
+    case .additionalProperties: all.additional = try compile(value, at: path())
+    case .propertyNames: all.names = try compile(value, at: path())
+    case .minProperties: all.least = try count(value, path())
+    case .maxProperties: all.most = try count(value, path())
+    case .dependentRequired:
       for (name, needs) in try members(value, path()) {
         all.dependencies.append((name: name, needs: try texts(needs, "\(path())/\(name)")))
       }
@@ -366,7 +364,7 @@ struct SchemaCompiler {
       case .new: break
       }
       marks[index] = .open
-      for other in table.rules[index].ofTheSameValue where !visit(other) { return false }
+      guard table.rules[index].allOfTheSameValue(visit) else { return false }
       marks[index] = .done
       return true
     }

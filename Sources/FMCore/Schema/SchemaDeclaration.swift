@@ -144,51 +144,52 @@ extension SchemaDeclaration {
     try self.init(value, at: "$")
   }
 
-  private init(_ json: JSONValue, at path: String) throws(Failure) {
+  // Paths are put together where something is wrong, and nowhere else.
+  private init(_ json: JSONValue, at path: @autoclosure () -> String) throws(Failure) {
     guard let name = json["name"]?.stringValue, let properties = json["properties"]?.arrayValue
     else {
-      throw wrong(path, "a declaration has a name and a list of properties")
+      throw wrong(path(), "a declaration has a name and a list of properties")
     }
     self.init(name: name, description: json["description"]?.stringValue)
     for (index, property) in properties.enumerated() {
-      self.properties.append(try Property(property, at: "\(path).properties[\(index)]"))
+      self.properties.append(try Property(property, at: "\(path()).properties[\(index)]"))
     }
     for (index, reference) in (json["references"]?.arrayValue ?? []).enumerated() {
       if let name = reference["name"]?.stringValue, let schema = reference["schema"] {
         references.append(.document(name: name, schema))
       } else {
         references.append(
-          .declaration(try SchemaDeclaration(reference, at: "\(path).references[\(index)]")))
+          .declaration(try SchemaDeclaration(reference, at: "\(path()).references[\(index)]")))
       }
     }
   }
 }
 
 extension SchemaDeclaration.Property {
-  fileprivate init(_ json: JSONValue, at path: String) throws(Failure) {
-    guard let name = json["name"]?.stringValue else { throw wrong(path, "it has no name") }
+  fileprivate init(_ json: JSONValue, at path: @autoclosure () -> String) throws(Failure) {
+    guard let name = json["name"]?.stringValue else { throw wrong(path(), "it has no name") }
     let type: SchemaDeclaration.PropertyType
     if let schema = json["schema"] {
       type = .schema(schema)
     } else if let typeName = json["type"]?.stringValue {
       type = .name(typeName)
     } else {
-      throw wrong(path, "it has neither \"type\" nor \"schema\"")
+      throw wrong(path(), "it has neither \"type\" nor \"schema\"")
     }
     self.init(
       name: name, description: json["description"]?.stringValue, type: type,
       isOptional: json["optional"]?.boolValue ?? false)
     for (index, guide) in (json["guides"]?.arrayValue ?? []).enumerated() {
-      guides.append(try SchemaGuide(guide, at: "\(path).guides[\(index)]"))
+      guides.append(try SchemaGuide(guide, at: "\(path()).guides[\(index)]"))
     }
   }
 }
 
 extension SchemaGuide {
   /// A pair: the guide's name and its value.
-  fileprivate init(_ json: JSONValue, at path: String) throws(Failure) {
+  fileprivate init(_ json: JSONValue, at path: @autoclosure () -> String) throws(Failure) {
     guard let pair = json.arrayValue, pair.count == 2, let name = pair[0].stringValue else {
-      throw wrong(path, "a guide is a pair of a name and a value")
+      throw wrong(path(), "a guide is a pair of a name and a value")
     }
     let value = pair[1]
     let guide: SchemaGuide?
@@ -206,11 +207,11 @@ extension SchemaGuide {
     case "count": guide = value.intValue.map(SchemaGuide.count)
     case "minItems": guide = value.intValue.map(SchemaGuide.minimumCount)
     case "maxItems": guide = value.intValue.map(SchemaGuide.maximumCount)
-    case "element": guide = .element(try SchemaGuide(value, at: "\(path)[1]"))
-    default: throw wrong(path, "there is no guide \(quoted(name))")
+    case "element": guide = .element(try SchemaGuide(value, at: "\(path())[1]"))
+    default: throw wrong(path(), "there is no guide \(quoted(name))")
     }
     guard let guide else {
-      throw wrong(path, "\(shortened(value.jsonText)) is no value of the guide \(quoted(name))")
+      throw wrong(path(), "\(shortened(value.jsonText)) is no value of the guide \(quoted(name))")
     }
     self = guide
   }

@@ -75,20 +75,12 @@ struct SchemaRules: Sendable {
   var array: ArrayRules?
   var object: ObjectRules?
 
-  /// The other rules that the same value is checked by. Most have none.
-  var ofTheSameValue: [Int] {
-    var others: [Int] = []
-    if let reference { others.append(reference) }
-    if let not { others.append(not) }
-    if let condition {
-      others.append(condition.condition)
-      if let then = condition.then { others.append(then) }
-      if let otherwise = condition.otherwise { others.append(otherwise) }
-    }
-    others += allOf
-    others += anyOf
-    others += oneOf
-    return others
+  /// Whether all other rules that the same value is checked by have a property. Most have none.
+  func allOfTheSameValue(_ holds: (Int) -> Bool) -> Bool {
+    func has(_ other: Int?) -> Bool { other.map(holds) ?? true }
+    return has(reference) && has(not) && has(condition?.condition) && has(condition?.then)
+      && has(condition?.otherwise) && allOf.allSatisfy(holds) && anyOf.allSatisfy(holds)
+      && oneOf.allSatisfy(holds)
   }
 }
 

@@ -18,19 +18,43 @@ struct SchemaValidator {
   /// Where the walk is; the path is written out only for a mismatch.
   private var steps: [Step] = []
   /// How many more rules may be tried: alternatives of alternatives can double that with each step.
-  /// Far more than any answer needs, and a few seconds' work.
-  private var remainingTrials = 10_000_000
-  /// The same for one value, without going deeper: more than the longest list of alternatives.
-  private var remainingTrialsHere = maximumTrialsOfOneValue
-  private var depthOfTrials = 0
-  private static let maximumTrialsOfOneValue = 200_000
+  /// Most answers need far fewer; one that needs more gets `allTrials`.
+  private var remainingTrials = firstTrials
+  private var isExtended = false
+  private var root = JSONValue.null
+  private static let firstTrials = 200_000
+  /// A few seconds' work.
+  private static let mostTrials = 10_000_000
   /// Whether an object's members came in another order than its schema gives.
   private(set) var isOutOfOrder = false
 
   init(_ table: RuleTable) { rules = table.rules }
 
   mutating func validate(_ value: JSONValue) throws(SchemaMismatch) {
+    begin(value)
     try validate(value, by: 0)
+  }
+
+  private mutating func begin(_ value: JSONValue) {
+    root = value
+    isExtended = false
+    remainingTrials = Self.firstTrials
+  }
+
+  /// Each rule once for each value: who needs more checks the same again and again.
+  private var allTrials: Int {
+    let (all, isTooMany) = root.valueCount.multipliedReportingOverflow(by: rules.count)
+    return isTooMany ? Self.mostTrials : min(all, Self.mostTrials)
+  }
+
+  /// Counts one rule that is tried; false when there were too many.
+  private mutating func countTrial() -> Bool {
+    remainingTrials -= 1
+    if remainingTrials == 0, !isExtended {
+      isExtended = true
+      remainingTrials = max(0, allTrials - Self.firstTrials)
+    }
+    return remainingTrials > 0
   }
 
   private func mismatch(_ reason: String) -> SchemaMismatch {
@@ -60,15 +84,7 @@ struct SchemaValidator {
   private mutating func validate(
     _ value: JSONValue, by index: Int
   ) throws(SchemaMismatch) {
-    if steps.count != depthOfTrials {
-      depthOfTrials = steps.count
-      remainingTrialsHere = Self.maximumTrialsOfOneValue
-    }
-    remainingTrials -= 1
-    remainingTrialsHere -= 1
-    guard remainingTrials > 0, remainingTrialsHere > 0 else {
-      throw mismatch("the schema asks too much of a check")
-    }
+    guard countTrial() else { throw mismatch("the schema asks too much of a check") }
     let rules = self.rules[index]
     guard rules.allowsAnything else { throw mismatch("no value is allowed there") }
     if let reference = rules.reference { try validate(value, by: reference) }
@@ -272,7 +288,10 @@ struct SchemaValidator {
 extension SchemaValidator {
   /// The value without the nulls that stand for missing properties: a server that wants every
   /// property to be there is asked for null in their place.
-  mutating func withoutNulls(_ value: JSONValue) -> JSONValue { withoutNulls(value, by: 0) }
+  mutating func withoutNulls(_ value: JSONValue) -> JSONValue {
+    begin(value)
+    return withoutNulls(value, by: 0)
+  }
 
   private mutating func withoutNulls(_ value: JSONValue, by index: Int) -> JSONValue {
     let rules = self.rules[index]
@@ -308,7 +327,10 @@ extension SchemaValidator {
 
 extension SchemaValidator {
   /// The value, valid by the rules, with its members in the order that they give.
-  mutating func ordered(_ value: JSONValue) -> JSONValue { ordered(value, by: 0) }
+  mutating func ordered(_ value: JSONValue) -> JSONValue {
+    begin(value)
+    return ordered(value, by: 0)
+  }
 
   private mutating func ordered(_ value: JSONValue, by index: Int) -> JSONValue {
     let rules = self.rules[index]
@@ -374,6 +396,15 @@ extension JSONObject {
 }
 
 extension JSONValue {
+  /// Itself and all values in it.
+  fileprivate var valueCount: Int {
+    switch self {
+    case .array(let elements): elements.reduce(1) { $0 + $1.valueCount }
+    case .object(let object): object.members.reduce(1) { $0 + $1.value.valueCount }
+    default: 1
+    }
+  }
+
   fileprivate var typeName: String {
     switch self {
     case .null: "null"
