@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import itertools
 import json
+from pathlib import Path
 from typing import Any, Literal, Optional, Union
 
 import jsonschema
@@ -15,6 +16,7 @@ import openfm as fm
 import pytest
 from conftest import Models
 from openfm._guided import guide_of
+from PIL import Image
 from scripted_server import ScriptedServer
 from test_generable import answering
 
@@ -172,6 +174,70 @@ def test_a_generable_class_inside_of_a_model(model: Models) -> None:
     # Only what is attached can be named, here too.
     with pytest.raises(fm.UnsupportedGuideError, match="no attached picture has a label"):
         asyncio.run(answering(model, {}).respond("?", Shot))
+
+
+class MaybeShot(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+    picture: Optional[fm.ImageReference] = None
+
+
+class NullShot(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+    picture: Optional[fm.ImageReference]
+
+
+class ShotOrName(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+    picture: Union[fm.ImageReference, str]
+
+
+class Album(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+    items: list[fm.ImageReference]
+
+
+@fm.generable
+class Found:
+    picture: Optional[fm.ImageReference]
+
+
+@fm.generable
+class Pages:
+    pictures: list[fm.ImageReference]
+    first: Optional[fm.ImageReference] = None
+
+
+NAMED = {"attachmentLabel": "A"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "named"),
+    [
+        (MaybeShot, [{}, {"picture": None}], {"picture": NAMED}),
+        (NullShot, [{"picture": None}], {"picture": NAMED}),
+        (ShotOrName, [{"picture": "none"}], {"picture": NAMED}),
+        (Album, [{"items": []}], {"items": [NAMED]}),
+        (Found, [{}, {"picture": None}], {"picture": NAMED}),
+        (Pages, [{"pictures": []}], {"pictures": [NAMED]}),
+        (Pages, [{"pictures": [], "first": None}], {"pictures": [], "first": NAMED}),
+    ],
+)
+def test_a_picture_that_need_not_be_named(
+    model: Models, kind: Any, good: list[Any], named: Any, tmp_path: Path
+) -> None:
+    """Where no picture has a label none can be; where one has, it can."""
+    for answer in good:
+        asyncio.run(answering(model, answer).respond("?", kind))
+    with pytest.raises(fm.DecodingFailureError):
+        asyncio.run(answering(model, named).respond("?", kind))
+    path = tmp_path / "a.png"
+    Image.new("RGB", (8, 8)).save(path)
+    asyncio.run(answering(model, named).respond(["?", fm.ImageAttachment(path, "A")], kind))
+
+
+class Shots(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+    pictures: list[fm.ImageReference] = pydantic.Field(min_length=1)
+
+
+def test_a_picture_that_must_be_named(model: Models) -> None:
+    with pytest.raises(fm.UnsupportedGuideError, match="no attached picture has a label"):
+        asyncio.run(answering(model, {"pictures": []}).respond("?", Shots))
 
 
 def test_models_and_classes_of_one_name_stay_apart(server: ScriptedServer) -> None:

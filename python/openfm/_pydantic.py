@@ -124,7 +124,13 @@ def take_generable(cls: Any, source: Any, handler: Any) -> Any:
     from .generable import _wrap
 
     def read(value: Any) -> Any:
-        return value if isinstance(value, cls) else cls._from_generated_content(_wrap(value))
+        if isinstance(value, cls):
+            return value
+        try:
+            return cls._from_generated_content(_wrap(value))
+        except DecodingFailureError as error:
+            # What pydantic takes for "not this one, try the union's next".
+            raise ValueError(str(error)) from error
 
     return core_schema.no_info_plain_validator_function(
         read,

@@ -136,8 +136,9 @@ extension GenerationSchema {
 }
 
 extension GenerationSchema {
-  /// The schema without the optional properties that are image references, for where no picture has a
-  /// label; nil where a reference must be given.
+  /// The schema for where no picture has a label: without the optional properties that are image
+  /// references, with null alone where a reference or null may stand, and with empty lists alone of
+  /// references; nil where a reference must be given.
   func leavingOutImageReferences() throws(SchemaError) -> GenerationSchema? {
     let json = try resolved().json
     var rest = json.leavingOutImageReferences(of: json)
@@ -159,20 +160,33 @@ extension JSONValue {
     case .array(let elements):
       return .array(elements.map { $0.leavingOutImageReferences(of: root) })
     case .object(var object):
+      func isReference(_ schema: JSONValue) -> Bool {
+        (schema["$ref"]?.stringValue.flatMap(root.target) ?? schema).isImageReference
+      }
       let required = object["required"]?.arrayValue ?? []
       for index in object.members.indices {
         let (name, value) = object.members[index]
-        guard name == "properties", let properties = value.objectValue else {
-          object.members[index].value = value.leavingOutImageReferences(of: root)
-          continue
+        var kept = value
+        switch value {
+        case .object(let properties) where name == "properties":
+          kept = .object(
+            JSONObject(
+              properties.members.filter {
+                required.contains(.string($0.name)) || !isReference($0.value)
+              }.map { ($0.name, $0.value) }))
+        case .array(let alternatives) where name == "anyOf" || name == "oneOf":
+          let others = alternatives.filter { !isReference($0) }
+          // Without any, it stays what it is: a reference must be given.
+          if !others.isEmpty { kept = .array(others) }
+        default: break
         }
-        let kept = properties.members.filter { property in
-          let target = property.value["$ref"]?.stringValue.flatMap(root.target)
-          return required.contains(.string(property.name))
-            || !(target ?? property.value).isImageReference
-        }
-        object.members[index].value = .object(
-          JSONObject(kept.map { ($0.name, $0.value.leavingOutImageReferences(of: root)) }))
+        object.members[index].value = kept.leavingOutImageReferences(of: root)
+      }
+      if object["type"]?.stringValue == "array", let items = object["items"], isReference(items),
+        object["minItems"]?.intValue ?? 0 == 0
+      {
+        object["items"] = nil
+        object["maxItems"] = 0
       }
       return .object(object)
     default: return self
