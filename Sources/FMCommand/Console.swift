@@ -53,8 +53,15 @@ final class Console {
     let text = outputIsTerminal ? text.withoutControls : text
     guard let last = text.utf8.last else { return }
     lineIsOpen = last != UInt8(ascii: "\n")
+    try write(Array(text.utf8))
+  }
+
+  /// Writes bytes to stdout as they are.
+  ///
+  /// - Throws: `Stop`, or a `Failure` when the output cannot be written.
+  func write(_ bytes: [UInt8]) throws {
     do {
-      try write(Array(text.utf8), to: STDOUT_FILENO)
+      try write(bytes, to: STDOUT_FILENO)
     } catch let error as OutputError {
       throw Failure(.unknown, "Cannot write to stdout: \(error). Give it a place to go.")
     }
@@ -81,6 +88,20 @@ final class Console {
       case EPIPE: throw Stop.outputClosed
       default: throw OutputError(code: errno)
       }
+    }
+  }
+
+  /// Runs a command, and writes the failure it throws to stdout as JSON where that was asked for. A
+  /// wrong command line and an interrupt print none.
+  func tellingFailure(asJSON: Bool, _ command: () throws -> Void) throws {
+    do {
+      try command()
+    } catch let error where error is UsageError || error is Stop {
+      throw error
+    } catch {
+      let failure = Failure(error)
+      if asJSON { try write(failure.commandJSON.jsonText + "\n") }
+      throw failure
     }
   }
 

@@ -74,7 +74,8 @@ enum Help {
     "byte_count", "mime_type", "action": "passthrough", "lossless-turn" or "re-encoded", "sha256",
     "warning_count"},
     "tokens" with --model: {"count", "is_exact", "family"}}. The file's size is as it is stored, the
-    original's is upright.
+    original's is upright. A failure is {"error": {"name", "code", "message", ...}} instead, and the
+    line on stderr comes as well.
 
     Exit codes: 0 the picture can be sent; 1 it is missing, damaged or of no known kind; 2 the command
     line is wrong.

@@ -1,6 +1,7 @@
 import FMCore
 import FMImaging
 import FMWire
+import Glibc
 
 /// `fm image`: what a picture file is, and what a model would be sent for it. Connects to nothing.
 struct ImageCommand {
@@ -31,33 +32,75 @@ struct ImageCommand {
       case .value(.model, let value): model = value
       case .value(.orientation, let value):
         guard let number = UInt32(value), let known = ImageOrientation(rawValue: number) else {
-          throw UsageError(message: "--orientation is \(typed(value)); it is a number from 1 to 8")
+          throw UsageError(message: "--orientation takes a number from 1 to 8, not \(typed(value))")
         }
         orientation = known
       case .value(.formats, let value):
-        policy["formats"] = .array(
-          value.split(separator: ",").map { .string(String($0)) })
+        let formats = JSONValue.array(value.split(separator: ",").map { .string(String($0)) })
+        policy["formats"] = formats
+        try Self.check(.formats, "formats", formats, typedAs: value)
       case .value(let option, let value):
         guard let member = option.policyMember else { continue }
         // Numbers are read from text where a number is due.
         policy[member] = .string(value)
+        try Self.check(option, member, .string(value), typedAs: value)
       }
     }
     guard let path else { throw UsageError(message: "no picture given; try fm image photo.jpg") }
     self.path = path
+    guard output == "-" else { return }
+    guard !asksJSON else {
+      throw UsageError(message: "--json and --output - both want stdout; give --output a file")
+    }
+    guard !console.outputIsTerminal else {
+      throw UsageError(
+        message: "stdout is a terminal, which shows no picture; write fm image ... -o - > FILE")
+    }
   }
 
+  /// The library says what is wrong with a member of a policy; here it has the option's name.
+  private static func check(
+    _ option: ImageOption, _ member: String, _ value: JSONValue, typedAs text: String
+  ) throws(UsageError) {
+    do throws(Failure) {
+      _ = try ImagePolicyChanges(json: JSONValue.object(JSONObject([(member, value)])).jsonText)
+    } catch {
+      throw UsageError(
+        message: option.takes.map { "\(option.written) takes \($0), not \(typed(text))" }
+          ?? error.message.trimmingFinalStop)
+    }
+  }
+
+  /// - Throws: a `Failure`, `Stop` or `UsageError`; a failure is on stdout as JSON by then where that
+  ///   was asked for.
   func run() throws {
+    try console.tellingFailure(asJSON: asksJSON) { try tell() }
+  }
+
+  private func tell() throws {
+    if let output, output != "-", Self.isSameFile(output, path) {
+      throw UsageError(
+        message: "--output is the picture itself, which would be lost; give it another file")
+    }
     var base = ImagePolicy.default
     if let model { base = ImageModelFamily(ofModel: model)?.policy ?? base }
     let changes = try ImagePolicyChanges(json: JSONValue.object(policy).jsonText)
     let source = try SourceImage(contentsOfFile: path)
     let image = try ImagePreparer.shared.prepare(
       source, orientation: orientation, policy: changes.applied(to: base))
+    if output == "-" { return try console.write(image.bytes) }
     if let output { try OutputFile(path: output, console: console).write(image.bytes) }
     let facts = facts(source, image)
     try console.write(
       (asksJSON ? JSONValue.object(facts).jsonText : lines(facts).joined(separator: "\n")) + "\n")
+  }
+
+  /// Whether both paths lead to one file, however they are written.
+  private static func isSameFile(_ left: String, _ right: String) -> Bool {
+    var first = stat()
+    var second = stat()
+    return stat(left, &first) == 0 && stat(right, &second) == 0
+      && first.st_dev == second.st_dev && first.st_ino == second.st_ino
   }
 
   private func facts(_ source: SourceImage, _ image: PreparedImage) -> JSONObject {

@@ -18,7 +18,10 @@ enum ImageOption: String, CommandOption {
 
   var form: OptionForm {
     switch self {
-    case .output: OptionForm(short: "o", value: "FILE", "write what would be sent to FILE")
+    case .output:
+      OptionForm(
+        short: "o", value: "FILE", "write what would be sent to FILE; - is stdout, which then",
+        "gets nothing else")
     case .json: OptionForm("print one JSON object, see below")
     case .model:
       OptionForm(
@@ -43,6 +46,19 @@ enum ImageOption: String, CommandOption {
     case .keepMetadata: OptionForm("send EXIF, XMP, IPTC and comments along")
     case .noVerify: OptionForm("do not look through a picture that can be sent as it is")
     case .help: OptionForm(short: "h", "print this help")
+    }
+  }
+
+  /// What a value that is a member of the policy has to be; nil where the library's own words say
+  /// it better.
+  var takes: String? {
+    switch self {
+    case .maxLongEdge, .maxShortEdge, .maxPixels: "a whole number of pixels, 0 for no limit"
+    case .maxBytes: "a whole number of bytes, 0 for no limit"
+    case .formats: "jpeg, png or jpeg,png"
+    case .quality: "a whole number from 1 to 100"
+    case .background: "a colour such as #FFFFFF"
+    default: nil
     }
   }
 

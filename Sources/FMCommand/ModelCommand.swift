@@ -71,7 +71,13 @@ struct ModelCommand {
     }
   }
 
+  /// - Throws: a `Failure`, `Stop` or `UsageError`; a failure is on stdout as JSON by then where that
+  ///   was asked for.
   func run() throws {
+    try console.tellingFailure(asJSON: asksJSON) { try act() }
+  }
+
+  private func act() throws {
     let store = try ModelStore()
     switch verb {
     case .list: try list(store)

@@ -14,15 +14,7 @@ struct RespondCommand {
   /// - Throws: `UsageError`, `Stop`, or a `Failure`; a failure is on stdout as JSON by then where
   ///   that was asked for.
   func run() throws {
-    do {
-      try answer()
-    } catch let error where error is UsageError || error is Stop {
-      throw error
-    } catch {
-      let failure = Failure(error)
-      if arguments.asksJSON { try console.write(failure.commandJSON.jsonText + "\n") }
-      throw failure
-    }
+    try console.tellingFailure(asJSON: arguments.asksJSON) { try answer() }
   }
 
   private func answer() throws {
@@ -107,8 +99,16 @@ struct RespondCommand {
         details: JSONObject([("path", .string(argument))]))
     }
     defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+      throw Failure(
+        .unknown,
+        "Cannot read the schema \(quoted(argument)): it is a directory. Give a file's path, or the"
+          + " schema itself, which begins with {.",
+        details: JSONObject([("path", .string(argument))]))
+    }
     do {
-      return try readText(descriptor, named: "The schema \(quoted(argument))", limit: 16 << 20)
+      return try readText(descriptor, named: "the schema \(quoted(argument))", limit: 16 << 20)
     } catch var failure as Failure {
       if failure.status == .invalidPromptText { failure.status = .invalidSchema }
       failure.details["path"] = .string(argument)

@@ -81,13 +81,20 @@ func readText(
     bytes += buffer[..<count]
     guard bytes.count <= limit else {
       throw Failure(
-        .invalidPromptText, "\(name) holds more than \(limit >> 20) MiB; give a shorter text.")
+        .invalidPromptText,
+        "Cannot use \(name): it holds more than \(limit >> 20) MiB; give a shorter text.")
     }
   }
-  guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
+  if let place = bytes.firstIndex(of: 0) {
     throw Failure(
       .invalidPromptText,
-      "\(name) holds no UTF-8 text; give text there, and pictures with --image.")
+      "Cannot use \(name): it holds a NUL byte (at offset \(place)), as no text does; give UTF-8"
+        + " text there, and pictures with --image.")
+  }
+  guard let text = String(validating: bytes, as: UTF8.self) else {
+    throw Failure(
+      .invalidPromptText,
+      "Cannot use \(name): it is no UTF-8 text; give text there, and pictures with --image.")
   }
   return text.unicodeScalars.first == "\u{FEFF}"
     ? String(text.unicodeScalars.dropFirst()) : text

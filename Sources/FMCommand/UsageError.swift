@@ -7,6 +7,11 @@ struct UsageError: Error, Equatable {
 /// Quotes what a user typed; control characters are written as escapes by `Console.report`.
 func typed(_ text: String) -> String { "\"\(text)\"" }
 
+extension String {
+  /// Without the full stop of a sentence, for where more words follow.
+  var trimmingFinalStop: String { hasSuffix(".") ? String(dropLast()) : self }
+}
+
 /// The candidate that a misspelt word most likely meant; nil when none is near.
 func nearest(to word: String, among candidates: [String]) -> String? {
   let limit = max(1, min(3, word.count / 3))

@@ -48,8 +48,18 @@ struct Download {
   /// Attempts that bring nothing new, before it is given up.
   private static let patience = 4
 
-  /// Fetches into the file, which stays when this fails in a way that a later attempt can mend.
+  /// Fetches into the file, which stays when this fails in a way that a later attempt can mend and
+  /// some of it has come.
   func run(into part: PartFile) async throws -> Result {
+    do {
+      return try await fetch(into: part)
+    } catch {
+      if part.size == 0 { part.discard() }
+      throw error
+    }
+  }
+
+  private func fetch(into part: PartFile) async throws -> Result {
     var promise = Promise()
     var idle = 0
     while true {

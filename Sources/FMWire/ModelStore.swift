@@ -61,7 +61,7 @@ public struct ModelStore: Sendable {
     let advice =
       KnownModel.named(name) != nil
       ? "fm model pull \(name) fetches it"
-      : names.isEmpty ? "none is; fm model list shows what can be had" : "there is \(names)"
+      : names.isEmpty ? "none is; fm model list shows what can be had" : "what is there: \(names)"
     throw ModelError(
       kind: .notInstalled, message: "no model \"\(name)\" is installed in \(folder): \(advice)")
   }

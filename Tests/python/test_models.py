@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -359,6 +360,20 @@ def test_a_server_that_lies_about_the_size(hub: Hub) -> None:
     assert models.installed() == []
 
 
+def leftovers() -> list[str]:
+    folder = Path(os.environ["XDG_CACHE_HOME"]) / "openfm" / "downloads"
+    return [path.name for path in folder.iterdir()] if folder.exists() else []
+
+
+def test_a_hub_that_is_not_there_leaves_nothing(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        with pytest.raises(fm.ConnectError):
+            models.pull("hf://org/repo/Small.gguf")
+    assert leftovers() == []
+
+
 @pytest.mark.parametrize(
     ("code", "error", "words"),
     [
@@ -375,6 +390,7 @@ def test_an_error_of_the_hub_is_a_typed_error(
     with pytest.raises(error, match=words):
         models.pull("hf://org/repo/Small.gguf")
     assert len(hub.ranges()) == 1, "asking again does not help"
+    assert leftovers() == [], "nothing of it came, so nothing of it is kept"
 
 
 def test_a_busy_hub_is_asked_again(hub: Hub) -> None:
