@@ -176,6 +176,44 @@ def test_a_generable_class_inside_of_a_model(model: Models) -> None:
         asyncio.run(answering(model, {}).respond("?", Shot))
 
 
+def test_a_class_may_have_another_name_in_another_schema() -> None:
+    """What a field declared in one schema is not taken over into one with other names."""
+
+    def make(kind: type) -> Any:
+        @fm.generable
+        class Planet:
+            value: kind  # type: ignore[valid-type]
+
+        return Planet
+
+    one, other = make(int), make(str)
+
+    @fm.generable
+    class Holder:
+        held: one  # type: ignore[valid-type]
+
+    @fm.generable
+    class First:
+        before: one  # type: ignore[valid-type]
+        holder: Holder
+
+    @fm.generable
+    class Second:
+        before: other  # type: ignore[valid-type]
+        holder: Holder
+
+    for kind, before in ((First, "integer"), (Second, "string"), (First, "integer")) * 2:
+        schema = fm.GenerationSchema(kind).to_dict()
+        definitions = schema["$defs"]
+
+        def of(reference: dict[str, str], definitions: Any = definitions) -> Any:
+            return definitions[reference["$ref"].removeprefix("#/$defs/")]
+
+        held = of(of(schema["properties"]["holder"])["properties"]["held"])
+        assert held["properties"]["value"]["type"] == "integer"
+        assert of(schema["properties"]["before"])["properties"]["value"]["type"] == before
+
+
 class MaybeShot(pydantic.BaseModel):  # type: ignore[misc,name-defined]
     picture: Optional[fm.ImageReference] = None
 
