@@ -202,7 +202,8 @@ static void write_file(const char *path, const char *text, mode_t mode) {
 }
 
 TEST(whether_it_is_available_starts_nothing) {
-  char folder[] = "/tmp/openfm-test-XXXXXX", path[256], text[512], marker[256];
+  char folder[200], path[256], text[512], marker[256];
+  snprintf(folder, sizeof folder, "%s/XXXXXX", need_env("OPENFM_TEST_PICTURES"));
   CHECK(mkdtemp(folder) != NULL);
   static const char *const folders[] = {"bin", "lib", "lib/python3.11",
                                         "lib/python3.11/site-packages",
