@@ -1,8 +1,9 @@
 /*
  * Sends a large prompt and reads a short answer, over one kept connection: through plain libcurl, or
  * through the library.
- *   request_body curl|openfm BASE_URL MODEL BYTES REPEATS
- * prints seconds a request, after one unmeasured.
+ *   request_body curl|openfm|prompt BASE_URL MODEL BYTES REPEATS
+ * prints seconds a request, after one unmeasured. `curl` is given the finished body and `openfm` the
+ * prompt before the clock runs; with `prompt`, making the prompt of the text counts too.
  */
 #include <OpenFM.h>
 #include <curl/curl.h>
@@ -76,15 +77,17 @@ static void take(int status, const char *content, size_t count, void *info) {
   pthread_mutex_unlock(&mutex);
 }
 
-static int with_openfm(const char *base, const char *model_name, const char *text, int repeats) {
+static int with_openfm(const char *base, const char *model_name, const char *text, int repeats,
+                       int counts_prompt) {
   FMSystemLanguageModelRef model =
       FMLanguageModelCreateChatCompletions(base, model_name, NULL, NULL, NULL, NULL);
   for (int repeat = 0; repeat <= repeats && !failed; repeat++) {
     FMLanguageModelSessionRef session =
         FMLanguageModelSessionCreateFromSystemLanguageModel(model, NULL, NULL, 0);
-    double start = wall();
+    double before = wall();
     FMComposedPromptRef prompt = FMComposedPromptInitialize();
     FMComposedPromptAddText(prompt, text);
+    double start = counts_prompt ? before : wall();
     is_over = 0;
     FMTaskRef task = FMLanguageModelSessionRespond(session, prompt, NULL, NULL, take);
     pthread_mutex_lock(&mutex);
@@ -106,7 +109,8 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < size; i++) text[i] = i % 8 == 7 ? ' ' : (char)('a' + i % 26);
   text[size] = 0;
   int result = !strcmp(argv[1], "curl") ? with_curl(argv[2], argv[3], text, atoi(argv[5]))
-                                        : with_openfm(argv[2], argv[3], text, atoi(argv[5]));
+                                        : with_openfm(argv[2], argv[3], text, atoi(argv[5]),
+                                                      !strcmp(argv[1], "prompt"));
   free(text);
   return result;
 }

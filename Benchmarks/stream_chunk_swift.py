@@ -40,6 +40,9 @@ def build() -> Path:
         "PKG_CONFIG_PATH": f"{vendor}:{os.environ.get('PKG_CONFIG_PATH', '')}",
     }
     command = ["swift", "build", "-q", "-c", "release", "--static-swift-stdlib"]
+    # As scripts/build has it: with other flags, all would be compiled anew, here and then there.
+    for flag in ("-Xfrontend", "-disable-incremental-llvm-codegen"):
+        command += ["-Xswiftc", flag]
     command += ["--product", "StreamBenchmark", "--scratch-path", str(scratch)]
     subprocess.run(command, check=True, cwd=ROOT, env=environment)
     return scratch / "release/StreamBenchmark"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import functools
 import itertools
 import json
 import struct
@@ -195,6 +196,10 @@ class Request:
         """The text up to the next piece; or the whole of it, for a reader who is behind."""
         pending = self.pending
         count = len(pending)
+        if count == 1 and not self._backlog:
+            # As mostly: nothing is left to be kept.
+            self._text += pending.pop()
+            return self._text
         if (
             count == 1
             or count >= _MOST_STEPS
@@ -306,7 +311,7 @@ class EventQueue:
         self._generation = process_generation()
         self._handle = Handle(lib.FMEventQueueCreate())
         self._descriptor = lib.FMEventQueueGetFileDescriptor(self._handle.address)
-        self._buffer = _Buffer(_CAPACITY)
+        self._buffer = _Buffer(_CAPACITY, self._handle)
 
     @classmethod
     def of_running_loop(cls) -> EventQueue:
@@ -359,17 +364,15 @@ class EventQueue:
     def _drain(self) -> None:
         """Moves what is in the queue, a buffer at a time; the loop calls again if more is left."""
         buffer = self._buffer
-        count = buffer.fill(self._handle)
-        if count == 0 and (needed := buffer.needed.value):
-            # Larger than the buffer.
-            buffer = _Buffer(needed)
-            if needed <= _LARGEST_KEPT:
-                self._buffer = buffer
-            count = buffer.fill(self._handle)
-        # Asked now, not before: the ends that the exit brings about come after it is told.
-        if is_exiting():
-            asyncio.get_running_loop().remove_reader(self._descriptor)
-            return
+        count = buffer.fill()
+        if count == 0:
+            check_not_forked(self._generation)
+            if needed := buffer.needed.value:
+                # Larger than the buffer.
+                buffer = _Buffer(needed, self._handle)
+                if needed <= _LARGEST_KEPT:
+                    self._buffer = buffer
+                count = buffer.fill()
         # What is looked up for every chunk is looked up once a batch.
         view = buffer.view
         unpack = _HEADER.unpack_from
@@ -386,6 +389,10 @@ class EventQueue:
             if kind == _DELTA:
                 request.receive_delta(text)
                 continue
+            # Asked now, not before: the ends that the exit brings about come after it is told.
+            if is_exiting():
+                asyncio.get_running_loop().remove_reader(self._descriptor)
+                return
             if kind == _END:
                 del requests[token]
                 if after_request is not None:
@@ -409,22 +416,24 @@ def _call_after_request() -> None:
 
 
 class _Buffer:
-    """Memory for events, aligned as their headers want it."""
+    """Memory for the events of a queue, aligned as their headers want it."""
 
-    __slots__ = ("_address", "_memory", "_reference", "_size", "needed", "view")
+    __slots__ = ("_memory", "fill", "needed", "view")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, queue: Handle) -> None:
         self._memory = array("Q", bytes((size + 7) // 8 * 8))
-        self._address = self._memory.buffer_info()[0]
         self.view = memoryview(self._memory).cast("B")
-        self._size = self.view.nbytes
         #: Bytes of the first event, where it did not fit.
         self.needed = ctypes.c_size_t()
-        self._reference = ctypes.byref(self.needed)
-
-    def fill(self, queue: Handle, _drain: Any = lib.FMEventQueueDrain) -> int:
-        count: int = _drain(queue.address, self._address, self._size, self._reference)
-        return count
+        #: Moves events here and returns their bytes. The queue must not have been released. Called
+        #: for every chunk: so its arguments are made once.
+        self.fill: Callable[[], int] = functools.partial(
+            lib.FMEventQueueDrain,
+            ctypes.c_void_p(queue.address),
+            ctypes.c_void_p(self._memory.buffer_info()[0]),
+            ctypes.c_size_t(self.view.nbytes),
+            ctypes.byref(self.needed),
+        )
 
 
 # Weak on both sides: the loop's reader is what keeps a queue.
