@@ -14,8 +14,9 @@ import time
 import openfm as fm
 import pytest
 from conftest import Live, Models
+from openfm import _sync
 from scripted_server import ScriptedServer
-from test_tools import WHO, Weather, calls
+from test_tools import WHO, Simple, Weather, calls
 
 
 def test_without_a_loop(model: Models) -> None:
@@ -111,3 +112,36 @@ def test_an_interrupt_ends_the_request(server: ScriptedServer) -> None:
     assert out == "interrupted\n"
     assert child.returncode == 0
     assert time.monotonic() - start < 10
+
+
+def test_the_loop_goes_on_whatever_a_task_does_to_it(model: Models) -> None:
+    async def stop() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0.01)
+        return "gone on"
+
+    tool = Simple("stop", stop)
+    session = fm.LanguageModelSession(model=model("tools", calls=calls(("stop", {}))), tools=[tool])
+    assert session.respond_sync("?") == "gone on"
+    loop = _sync._loop()
+
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    # It is the caller's, who ran it.
+    with pytest.raises(SystemExit):
+        _sync.run(leave())
+    loop.call_soon_threadsafe(sys.exit)
+    assert session.respond_sync("?") == "gone on"
+    assert _sync._loop() is loop
+
+
+def test_a_loop_that_ended_is_followed_by_another(model: Models) -> None:
+    session = fm.LanguageModelSession(model=model())
+    assert session.respond_sync("one") == "one"
+    ended = _sync._current
+    assert ended is not None
+    ended.stop()
+    assert not ended.thread.is_alive()
+    assert session.respond_sync("two") == "two"
+    assert _sync._current is not ended

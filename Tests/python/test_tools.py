@@ -223,7 +223,7 @@ def test_a_tools_error_says_what_it_is(tool_model: Any, error: BaseException, wo
 
 @pytest.mark.parametrize("leaves", ["SystemExit(3)", "KeyboardInterrupt()"])
 def test_an_exit_inside_a_tool_is_said_once(server: ScriptedServer, leaves: str) -> None:
-    """It ends the program, as anywhere, and leaves no second traceback of a lost task."""
+    """It is the request's error, and leaves no second traceback of a lost task."""
     calls = urlencode({"calls": json.dumps([{"name": "leave", "arguments": {}}])})
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", f"""
@@ -250,9 +250,104 @@ finally:
         timeout=60,
         check=False,
     )  # fmt: skip
-    assert done.returncode == (3 if "Exit" in leaves else -signal.SIGINT), done.stderr
+    assert done.returncode == 1, done.stderr
     assert "never retrieved" not in done.stderr
-    assert done.stderr.count("Traceback") == ("Exit" not in leaves), done.stderr
+    # The tool's, and that of the request which it is the cause of.
+    assert done.stderr.count("Traceback") == 2, done.stderr
+    assert "ToolCallError: Tool 'leave' failed: " in done.stderr.splitlines()[-1]
+
+
+class Abandon(BaseException):
+    """Derives from nothing that is caught by habit."""
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, Abandon])
+@pytest.mark.parametrize("how", ["plain", "async", "task"])
+@pytest.mark.parametrize("asks", ["respond", "respond_sync", "stream_sync"])
+def test_a_tool_that_leaves_fails_its_request_alone(
+    tool_model: Any, model: Models, kind: type[BaseException], how: str, asks: str
+) -> None:
+    """Also where it leaves by a task of its own, which takes the caller's loop along, but not the
+    package's."""
+    if asks == "respond" and how == "task":
+        pytest.skip("a task's exit ends asyncio.run, as the language has it")
+
+    def leave() -> str:
+        raise kind(3)
+
+    async def leave_later() -> str:
+        await asyncio.sleep(0)
+        return leave()
+
+    async def leave_by_a_task() -> str:
+        return await asyncio.create_task(leave_later())
+
+    call = {"plain": leave, "async": leave_later, "task": leave_by_a_task}[how]
+    session = fm.LanguageModelSession(
+        model=tool_model(("leave", {})), tools=[Simple("leave", call)]
+    )
+    handler = signal.getsignal(signal.SIGINT)
+    for _ in range(3):
+        with pytest.raises(fm.ToolCallError, match="3") as caught:
+            if asks == "respond":
+                asyncio.run(session.respond("?"))
+            elif asks == "respond_sync":
+                session.respond_sync("?")
+            else:
+                list(session.stream_sync("?"))
+        assert type(caught.value.underlying_error) is kind
+        assert not session.is_responding
+        # Other sessions, on the same loop.
+        assert fm.LanguageModelSession(model=model()).respond_sync("on") == "on"
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "asyncio.run(session.respond('?'))",
+        "asyncio.new_event_loop().run_until_complete(session.respond('?'))",
+    ],
+)
+def test_an_interrupt_that_meets_an_async_tool_is_the_programs(
+    server: ScriptedServer, asks: str
+) -> None:
+    """One that blocks the main thread; asyncio.run only asks the task to end at the first."""
+    calls = urlencode({"calls": json.dumps([{"name": "sleep", "arguments": {}}])})
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"""
+import asyncio, time
+import openfm as fm
+
+class Sleep(fm.Tool):
+    name = description = "sleep"
+    arguments_schema = {{"type": "object", "properties": {{}}, "additionalProperties": False}}
+
+    async def call(self, args):
+        print("begun", flush=True)
+        time.sleep(60)
+
+model = fm.ChatCompletionsLanguageModel({server.base_url!r}, {f"scenario:tools?{calls}"!r})
+session = fm.LanguageModelSession(model=model, tools=[Sleep()], tool_errors="output")
+try:
+    {asks}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )  # fmt: skip
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    for _ in range(100):
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(0.3)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    told, _ = child.communicate(timeout=30)
+    assert told == "interrupted\n" or child.returncode == -signal.SIGINT, (told, child.returncode)
 
 
 @pytest.mark.parametrize(

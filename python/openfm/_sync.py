@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import contextlib
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ class _LoopThread:
     def __init__(self) -> None:
         self.generation = process_generation()
         self.loop = asyncio.new_event_loop()
+        self._is_stopping = False
         self.thread = threading.Thread(target=self._main, name="openfm-sync", daemon=True)
         self.thread.start()
         # Before the library is shut down, whose own handler was registered earlier.
@@ -32,7 +34,11 @@ class _LoopThread:
     def _main(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
-            self.loop.run_forever()
+            while not self._is_stopping:
+                # An exit that a task raises goes through the loop, which goes on where it was: who
+                # waits for the task has it, and the others of this loop are not concerned.
+                with contextlib.suppress(BaseException):
+                    self.loop.run_forever()
         finally:
             tasks = asyncio.all_tasks(self.loop)
             for task in tasks:
@@ -44,6 +50,7 @@ class _LoopThread:
 
     def stop(self) -> None:
         if self.generation == process_generation() and not self.loop.is_closed():
+            self._is_stopping = True
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join(timeout=2)
 
@@ -56,7 +63,11 @@ def _loop() -> asyncio.AbstractEventLoop:
     global _current
     with _lock:
         # In a forked child the parent's thread does not exist.
-        if _current is None or _current.generation != process_generation():
+        if (
+            _current is None
+            or _current.generation != process_generation()
+            or not _current.thread.is_alive()
+        ):
             _current = _LoopThread()
         return _current.loop
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import json
+import signal
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,8 +63,8 @@ class ToolCalls:
 
     def _ended(self, key: tuple[str, int], task: asyncio.Task[None]) -> None:
         self._tasks.pop(key, None)
-        # An exit or an interrupt, which the loop itself has raised on: looked at, so that asyncio
-        # does not print it once more as one that nobody took.
+        # An interrupt, which the loop itself has raised on: looked at, so that asyncio does not
+        # print it once more as one that nobody took.
         if not task.cancelled():
             task.exception()
 
@@ -83,11 +86,11 @@ class ToolCalls:
             # Cancelled by us, or raised by the tool: either way nobody may wait for it for ever.
             self._fail(handle, key, error, "the call was cancelled")
             raise
-        except Exception as error:
-            self._fail(handle, key, error, told(error))
         except BaseException as error:
+            # An exit too: a task that raises one takes its loop along, and with it every request.
             self._fail(handle, key, error, told(error))
-            raise
+            if isinstance(error, KeyboardInterrupt) and _is_of_the_user(error):
+                raise
 
     def _fail(
         self, handle: Handle, key: tuple[str, int], error: BaseException, message: str
@@ -101,6 +104,25 @@ async def _call(tool: Tool, content: GeneratedContent) -> Any:
         return await tool.call(content)
     result = await in_thread(_call_plain, tool, content)
     return await result if inspect.isawaitable(result) else result
+
+
+def _is_of_the_user(error: KeyboardInterrupt) -> bool:
+    """Whether it is an interrupt of the program, which came while the tool ran, and none that the
+    tool raised itself. Python's own handler leaves no trace: there it is taken for the former."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    handler: Any = signal.getsignal(signal.SIGINT)
+    if handler is signal.default_int_handler:
+        return True
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    code = getattr(getattr(handler, "__func__", handler), "__code__", None)
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code is code:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def _call_plain(tool: Tool, content: GeneratedContent) -> Any:
