@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import enum
 import functools
 import gc
@@ -669,6 +670,120 @@ def test_pydantic_models_can_be_asked_for(model: Models) -> None:
     ):
         with pytest.raises(fm.DecodingFailureError):
             asyncio.run(answering(model, wrong).respond("x", Dish))
+
+
+@fm.generable
+class Span:
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if self.end < self.start:
+            raise ValueError("it ends before it starts")
+
+
+@fm.generable
+class Plan:
+    name: str
+    spans: list[Span]
+    other: Span | None = None
+    by_name: dict[str, Span] = dataclasses.field(default_factory=dict)
+
+
+GOOD, BAD = {"start": 1, "end": 2}, {"start": 2, "end": 1}
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "path"),
+    [
+        (Span, BAD, "$"),
+        (list[Span], [GOOD, GOOD, BAD], "$[2]"),
+        (dict[str, Span], {"a": GOOD, "b": BAD}, "$.b"),
+        (Plan, {"name": "x", "spans": [GOOD, BAD]}, "$.spans[1]"),
+        (Plan, {"name": "x", "spans": [], "other": BAD}, "$.other"),
+        (Plan, {"name": "x", "spans": [], "by_name": {"late": BAD}}, "$.by_name.late"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_only_the_class_refuses(
+    model: Models, kind: Any, answer: Any, path: str
+) -> None:
+    """It fits the schema, so the turn was a complete one: it stays, and nobody asks again."""
+    session = answering(model, answer)
+    options = fm.GenerationOptions(repair_attempts=2)
+    with pytest.raises(fm.DecodingFailureError, match="it ends before it starts") as caught:
+        asyncio.run(session.respond("x", kind, options=options))
+    assert caught.value.json_path == path
+    assert json.loads(caught.value.raw_content or "") == answer
+    assert isinstance(caught.value.__cause__, ValueError)
+    roles = [e["role"] for e in json.loads(session.transcript.to_json())["transcript"]["entries"]]
+    assert roles == ["user", "response"]
+    with pytest.raises(fm.DecodingFailureError) as again:
+        asyncio.run(session.stream_response("x", generating=kind).collect())
+    assert again.value.json_path == path
+
+
+def test_a_union_takes_the_class_that_does_not_refuse(model: Models) -> None:
+    @fm.generable
+    class Backwards:
+        start: int
+        end: int
+
+    kind: Any = Span | Backwards
+    assert asyncio.run(answering(model, GOOD).respond("x", kind)) == Span(1, 2)
+    assert asyncio.run(answering(model, BAD).respond("x", kind)) == Backwards(2, 1)
+
+
+def test_a_fault_of_the_class_is_no_answer_that_it_refuses(model: Models) -> None:
+    @fm.generable
+    class Faulty:
+        start: int
+
+        def __post_init__(self) -> None:
+            self.no_such_thing()  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        asyncio.run(answering(model, {"start": 1}).respond("x", Faulty))
+
+
+def test_what_a_pydantic_model_refuses_has_its_place(model: Models) -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Side(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+        name: str
+
+        @pydantic.field_validator("name")
+        @classmethod
+        def not_air(cls, name: str) -> str:
+            if name == "Air":
+                raise ValueError("nobody eats air")
+            return name
+
+    class Meal(pydantic.BaseModel):  # type: ignore[misc,name-defined]
+        sides: list[Side] = []
+        main: Union[Side, int, None] = None  # noqa: UP007
+
+        @pydantic.model_validator(mode="after")
+        def not_nothing(self) -> Any:
+            if not self.sides and self.main is None:
+                raise ValueError("nothing to eat")
+            return self
+
+    Meal.model_rebuild(_types_namespace={"Side": Side, "Union": Union})
+    Table = fm.generable(type("Table", (), {"__annotations__": {"meals": list[Meal]}}))
+    bread, air = {"name": "Bread"}, {"name": "Air"}
+    for kind, answer, path in (
+        (Meal, {"sides": [bread, air]}, "$.sides[1].name"),
+        (Meal, {"main": air}, "$.main.name"),
+        (Meal, {"sides": []}, "$"),
+        (Table, {"meals": [{"sides": [bread]}, {"sides": [air]}]}, "$.meals[1].sides[0].name"),
+        (list[Meal], [{"main": 3}, {"main": air}], "$[1].main.name"),
+    ):
+        with pytest.raises(fm.DecodingFailureError, match="nobody eats|nothing to eat") as caught:
+            asyncio.run(answering(model, answer).respond("x", kind))
+        assert caught.value.json_path == path
+        assert json.loads(caught.value.raw_content or "") == answer
+        assert isinstance(caught.value.__cause__, pydantic.ValidationError)
 
 
 def test_snapshots_grow_field_by_field(model: Models) -> None:

@@ -96,8 +96,8 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("$.by_name.z.colour", {**LEAST, "by_name": {"z": {"colour": None}}}),
     ("$.grid.a[0]", {**LEAST, "grid": {"a": ["x"]}}),
     ("$.mixed.colour", {**LEAST, "mixed": {"colour": "x"}}),
-    ("$.address", {**LEAST, "address": {"street": "s", "code": "1"}}),
-    ("$.tree", {**LEAST, "tree": {"size": 0}}),
+    ("$.address.code", {**LEAST, "address": {"street": "s", "code": "1"}}),
+    ("$.tree.size", {**LEAST, "tree": {"size": 0}}),
     ("$.letters[0]", {**LEAST, "letters": ["z"]}),
 ]
 

@@ -35,13 +35,14 @@ class Guide:
         self.id = GenerationID()
 
     def read(self, text: str) -> Any:
-        """The answer; its text is JSON that the library found valid."""
+        """The answer; its text is JSON that the library found valid. DecodingFailureError where the
+        caller's class refuses it all the same; the turn is over then, and was a complete one."""
         content = GeneratedContent.from_json(text)
         content._id = self.id
         try:
             return self._read(content)
         except DecodingFailureError as error:
-            error.details.setdefault("raw_content", text)
+            error.details["raw_content"] = text
             raise
 
     def read_partial(self, text: str) -> Any:

@@ -39,8 +39,30 @@ def validated(kind: Any, value: Any, path: str) -> Any:
         # What a validator written in Python refuses, no schema says.
         raise DecodingFailureError(
             f"the answer is no {kind.__name__}: {error}",
-            details={"json_path": path, "raw_content": json.dumps(value, ensure_ascii=False)},
+            details={
+                "json_path": path + _place_of(error, value),
+                "raw_content": json.dumps(value, ensure_ascii=False),
+            },
         ) from error
+
+
+def _place_of(error: ValueError, value: Any) -> str:
+    """Where in the value the first of a ValidationError's errors is, as a JSON path without its $.
+
+    Pydantic's own place has words among the keys that are none: of a union's choice, of what is
+    missing. They are left out."""
+    tell = getattr(error, "errors", None)
+    places = tell(include_url=False, include_input=False) if callable(tell) else []
+    path = ""
+    for step in places[0]["loc"] if places else ():
+        if isinstance(value, dict) and step in value:
+            path += f".{step}"
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            path += f"[{step}]"
+        else:
+            continue
+        value = value[step]
+    return path
 
 
 def dumped(value: Any) -> Any:

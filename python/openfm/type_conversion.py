@@ -18,7 +18,7 @@ from typing import Any, ForwardRef, Literal, Union
 
 from ._decoding import Reader, Unfit, Writer
 from ._pydantic import dumped, is_model, validated
-from .errors import DecodingFailureError, InvalidGenerationSchemaError
+from .errors import DecodingFailureError, InvalidGenerationSchemaError, told
 from .generable import Generable, GeneratedContent, GenerationID, _wrap
 
 # For the package's own modules.
@@ -336,7 +336,7 @@ class _Class(Shape):
     def read(self, value: Any, path: str, id: GenerationID | None) -> Any:
         try:
             return self._reader()(value, id)
-        except Unfit:
+        except (Unfit, ValueError, AssertionError):
             return self._walk(value, path, id)
 
     def _walk(self, value: Any, path: str, id: GenerationID | None) -> Any:
@@ -356,7 +356,15 @@ class _Class(Shape):
                 members[field.name] = None
             elif not field.has_default:
                 _fail(path, f"the property {field.json_name!r} is missing")
-        return self.kind(**members)
+        try:
+            return self.kind(**members)
+        except (ValueError, AssertionError) as error:
+            # What its __post_init__ refuses, no schema says.
+            raise DecodingFailureError(
+                f"the content cannot be read at {path}: {self.kind.__name__} refuses it: "
+                f"{told(error)}",
+                details={"json_path": path},
+            ) from error
 
     def read_partial(self, value: Any, id: GenerationID | None) -> Any:
         if not isinstance(value, dict):
