@@ -831,8 +831,9 @@ def test_a_stream_whose_answer_is_invalid_ends_with_the_error(model: Models) -> 
             async for _ in stream:
                 pass
         assert caught.value.json_path == "$.age"
-        with pytest.raises(RuntimeError):
+        with pytest.raises(fm.DecodingFailureError) as again:
             await stream.collect()
+        assert again.value.json_path == "$.age"
         with pytest.raises(fm.DecodingFailureError):
             await session.stream_response("Who?", generating=Person).collect()
 

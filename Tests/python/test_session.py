@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import gc
 import itertools
+import json
 import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jsonschema
 import openfm as fm
@@ -832,6 +833,102 @@ def test_no_part_passes_for_the_whole_answer(kind: str, how: str, model: Models)
         for _ in range(2):
             with pytest.raises(RuntimeError, match="before its answer was complete"):
                 await stream.collect()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("scenario", ["error", "broken-off", "tools"])
+def test_collecting_what_failed_fails_alike(model: Models, scenario: str) -> None:
+    """Each time; and the errors hold nothing that only the collector could free."""
+
+    class Broken(fm.Tool):
+        name = description = "broken"
+        arguments_schema: ClassVar[Any] = {"type": "object", "properties": {}}
+
+        async def call(self, args: fm.GeneratedContent) -> str:
+            raise KeyError("k")
+
+    asked = json.dumps([{"name": "broken", "arguments": {}}])
+    session = fm.LanguageModelSession(
+        model=model(scenario, **({"calls": asked} if scenario == "tools" else {})), tools=[Broken()]
+    )
+
+    async def main() -> weakref.ref[Any]:
+        stream = session.stream_response("a secret")
+        seen: list[tuple[Any, ...]] = []
+        for turn in range(3):
+            try:
+                if turn == 0:
+                    async for _ in stream:
+                        pass
+                else:
+                    await stream.collect()
+            except fm.FoundationModelsError as error:
+                cause = type(error.__cause__)
+                seen.append((type(error), str(error), error.code, error.details, cause))
+        assert len(seen) == 3
+        assert seen[0] == seen[1] == seen[2]
+        assert repr(stream) == f"<ResponseStream: failed: {seen[0][0].__name__}>"
+        return weakref.ref(stream)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(main())() is None
+    finally:
+        gc.enable()
+
+
+def test_a_stream_says_how_it_stands(model: Models) -> None:
+    async def main() -> None:
+        session = fm.LanguageModelSession(model=model("slow-stream", chunks=3))
+        stream = session.stream_response("a secret")
+        assert repr(stream) == "<ResponseStream: not started>"
+        await stream.__anext__()
+        assert repr(stream) == "<ResponseStream: open; its session is busy>"
+        other = session.stream_deltas("a secret")
+        step = asyncio.ensure_future(other.collect())
+        await asyncio.sleep(0)
+        assert repr(other) == "<ResponseStream: waiting for its session>"
+        await stream.collect()
+        assert repr(stream) == "<ResponseStream: read to its end>"
+        await step
+        left = session.stream_deltas("a secret")
+        await left.aclose()
+        assert repr(left) == "<ResponseStream: closed before its end>"
+
+    asyncio.run(main())
+
+
+def test_a_break_leaves_a_stream_with_a_name_open(model: Models) -> None:
+    """Until it is closed, by itself or by the block it was opened for; one without a name is
+    dropped, and closed."""
+
+    async def main() -> None:
+        session = fm.LanguageModelSession(model=model("slow-stream", chunks=200))
+        async for _ in session.stream_response("x"):
+            break
+        named = session.stream_response("x")
+        async for _ in named:
+            break
+        assert session.is_responding
+        with pytest.raises(fm.ConcurrentRequestsError):
+            await session.respond("x")
+        await named.aclose()
+        assert not session.is_responding
+        async with session.stream_response("x") as held:
+            async for _ in held:
+                break
+            assert session.is_responding
+        assert not session.is_responding
+        with pytest.raises(KeyError):
+            async with session.stream_deltas("x") as pieces:
+                await pieces.__anext__()
+                raise KeyError("k")
+        assert not session.is_responding
+        async with contextlib.aclosing(session.stream_response("x")) as closing:
+            await closing.__anext__()
+        assert not session.is_responding
 
     asyncio.run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import json
 import warnings
@@ -19,7 +20,7 @@ from ._sync import run as run_sync
 from ._tool_calls import ToolCalls
 from ._turns import Turn, Turns
 from .core import LanguageModel, SystemLanguageModel
-from .errors import InvalidPromptTextError
+from .errors import FoundationModelsError, InvalidPromptTextError
 from .generable import GeneratedContent
 from .prompt import Prompt, PromptComponent, check_prompt, compose, compose_now
 from .tool import Tool, tool_array
@@ -77,7 +78,7 @@ class LanguageModelSession:
     a task that holds an open stream, a tool of the running request, another loop or another thread
     gets ConcurrentRequestsError. A
     session may be used by one ``asyncio.run()`` after another. Cancelling a task, a timeout, or
-    leaving a stream stops the request at the server, and the session can be used again at once; a
+    closing a stream stops the request at the server, and the session can be used again at once; a
     request that did not complete leaves no trace in the conversation.
     """
 
@@ -414,6 +415,9 @@ class LanguageModelSession:
             async for text in session.stream_response("Tell me a story."):
                 print(f"\\r{text}", end="")
 
+        Who may leave the loop early and gives the stream a name closes it, with ``aclose()`` or by
+        ``async with session.stream_response(...) as stream:``; until then the session is busy.
+
         With ``generating`` the snapshots are ``PartiallyGenerated`` objects of the class, whose
         fields are None until they come; with ``schema`` or ``json_schema`` they are contents. The
         last snapshot holds the whole answer, and ``await stream.collect()`` gives it as ``respond``
@@ -539,9 +543,11 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
     """Snapshots or pieces of an answer, as an asynchronous generator gives them.
 
     Reading it to its end, ``aclose()``, an error and dropping it all end the request and free the
-    session. Another loop than the one that it was started on gets ConcurrentRequestsError.
-    It is a class and no ``async def`` generator because such a one, when dropped after a
-    ``break``, ends only some time later, and the session would be busy until then.
+    session; so does the end of an ``async with`` block. Python does not tell an iterator that its
+    loop was left: one that has a name stays open after a ``break``, and the session busy, until it
+    is closed or dropped. Another loop than the one that it was started on gets
+    ConcurrentRequestsError. It is a class and no ``async def`` generator because such a one, when
+    dropped after a ``break``, ends only some time later, and the session would be busy until then.
     """
 
     def __init__(
@@ -564,6 +570,14 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
         self._is_whole = False
         self._running = False
         self._closed = False
+        # What it failed with: one like it, which was never raised and so holds no frame of ours.
+        self._failure: FoundationModelsError | None = None
+
+    async def __aenter__(self) -> ResponseStream[_Snapshot, _Answer]:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
 
     def __aiter__(self) -> ResponseStream[_Snapshot, _Answer]:
         return self
@@ -604,7 +618,9 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
             # Thrown away in the middle of a step, which may not wait any more.
             self._drop()
             raise
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, FoundationModelsError):
+                self._failure = _like(error)
             await self._end()
             raise
         finally:
@@ -633,8 +649,11 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
 
     async def collect(self) -> _Answer:
         """Reads the stream to its end and gives the whole answer, as ``respond`` does. Of a stream
-        of pieces it gives what had not been read."""
+        of pieces it gives what had not been read. Raises what the stream failed with, also where
+        that was raised already; RuntimeError where it was closed before its end."""
         pieces = [part async for part in self]
+        if self._failure is not None:
+            raise _like(self._failure)
         request = self._request
         if request is None or not self._is_whole:
             raise RuntimeError("the stream was closed before its answer was complete")
@@ -692,6 +711,26 @@ class ResponseStream(AsyncGenerator[_Snapshot, None], Generic[_Snapshot, _Answer
     def __del__(self) -> None:
         if getattr(self, "_turn", None) is not None:
             self._drop()
+
+    def __repr__(self) -> str:
+        if self._turn is not None:
+            state = "open; its session is busy"
+        elif self._failure is not None:
+            state = f"failed: {type(self._failure).__name__}"
+        elif self._is_whole:
+            state = "read to its end"
+        elif self._closed:
+            state = "closed before its end"
+        else:
+            state = "waiting for its session" if self._running else "not started"
+        return f"<ResponseStream: {state}>"
+
+
+def _like(error: FoundationModelsError) -> FoundationModelsError:
+    """An error that says the same, without the traceback."""
+    other = copy.copy(error)
+    other.__cause__ = error.__cause__
+    return other
 
 
 def _warn(request: Request) -> None:
