@@ -177,6 +177,16 @@ def test_bad_arguments_of_an_attachment(
         fm.ImageAttachment(**{"path": picture, **arguments})
 
 
+def test_a_name_that_is_not_utf_8_is_to_be_changed(picture: Path) -> None:
+    """Any other text would name another file."""
+    name = os.fsencode(picture.parent) + b"/a\xff.jpg"
+    os.rename(picture, name)  # noqa: PTH104
+    with pytest.raises(fm.InvalidImagePathError, match="rename the file") as caught:
+        fm.ImageAttachment(os.fsdecode(name))
+    assert "encode" not in str(caught.value)
+    assert caught.value.path == os.fsdecode(name)
+
+
 @pytest.mark.parametrize(
     ("prompt", "kind", "hint"),
     [

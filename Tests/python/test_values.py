@@ -6,6 +6,7 @@ import copy
 import errno
 import math
 import pickle
+import unicodedata
 from typing import Any
 
 import openfm as fm
@@ -88,6 +89,16 @@ def test_details_are_attributes() -> None:
     assert isinstance(error, fm.ServerError)
     assert (error.status, error.body, error.url) == (500, "oops", "http://x")
     assert fm.RateLimitedError().retry_after is None
+
+
+def test_a_message_holds_nothing_that_commands_a_terminal() -> None:
+    body = "".join(map(chr, range(0xA0))) + "\u00e4\u2028 \x1b]0;title\x07"
+    for code in fm.GenerationErrorCode:
+        error = error_for(code, f"no: {body}", {"body": body, "tool_name": "t"})
+        controls = {c for c in str(error) if unicodedata.category(c) == "Cc"}
+        assert controls == {"\t", "\n"}
+        assert "\u00e4\u2028 ]0;title" in str(error)
+        assert error.details["body"] == body
 
 
 # ---- Options

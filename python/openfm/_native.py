@@ -207,8 +207,16 @@ def debug_live_objects(kind: int = 0) -> int:
     return count
 
 
-def encode(text: str, what: str, error: type[FoundationModelsError]) -> bytes:
-    """The text in UTF-8; ``error`` where C could not take it whole."""
+def encode(
+    text: str,
+    what: str,
+    error: type[FoundationModelsError],
+    remedy: str = (
+        "decode the text properly, or replace it with text.encode('utf-8', 'replace').decode()"
+    ),
+) -> bytes:
+    """The text in UTF-8; ``error`` where C could not take it whole. ``remedy``: what to do about
+    what is no character."""
     position = text.find("\0")
     if position >= 0:
         raise error(
@@ -219,6 +227,5 @@ def encode(text: str, what: str, error: type[FoundationModelsError]) -> bytes:
     except UnicodeEncodeError as failure:
         raise error(
             f"{what} holds half of a surrogate pair, {text[failure.start]!r} at index "
-            f"{failure.start}, which is no character; decode the text properly, or replace it with "
-            "text.encode('utf-8', 'replace').decode()"
+            f"{failure.start}, which is no character; {remedy}"
         ) from None

@@ -66,6 +66,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
@@ -728,10 +729,18 @@ _CLASSES: Final[Mapping[int, Callable[..., FoundationModelsError]]] = {
 }
 
 
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
 def error_for(
     code: int, message: str, details: Mapping[str, Any] | None = None
 ) -> FoundationModelsError:
-    """The error for a status code of the library; GenerationError for one without a class."""
+    """The error for a status code of the library; GenerationError for one without a class.
+
+    A message can hold words of a server, which are shown on terminals: control characters are left
+    out of it, but for tabs and line ends. The details have them as they came.
+    """
+    message = _CONTROLS.sub("", message)
     if code == GenerationErrorCode.TOOL_CALL:
         failure = ToolCallError(
             str((details or {}).get("tool_name", "")),

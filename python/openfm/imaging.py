@@ -331,7 +331,9 @@ def encode_path(path: str | os.PathLike[str]) -> bytes:
     if not text:
         raise InvalidImagePathError("the path of a picture is empty", text)
     try:
-        return encode(text, f"the path {text!r}", InvalidImagePathError)
+        # Another text would be the path of another file.
+        remedy = "the name is not in UTF-8: rename the file"
+        return encode(text, f"the path {text!r}", InvalidImagePathError, remedy)
     except InvalidImagePathError as error:
         error.details["path"] = text
         raise
