@@ -894,8 +894,32 @@ class Cat:
     age: int = fm.guide("in years", range=(0, 25))
     tags: list[str] = fm.guide(default_factory=list)
 
+class Finder(fm.Tool):
+    name = "find"
+    description = "Finds a cat."
+
+    @property
+    def arguments_schema(self) -> fm.GenerationSchema:
+        return fm.GenerationSchema(Cat)
+
+    async def call(self, args: fm.GeneratedContent) -> str:
+        reveal_type(args.value(str, for_property="name"))
+        reveal_type(args.value(list[str], for_property="tags"))
+        reveal_type(args.value(Cat))
+        reveal_type(args.value())
+        return args.value(str, for_property="name")
+
+def plain() -> None:
+    session = fm.LanguageModelSession(tools=[Finder()])
+    reveal_type(session.respond_sync("x"))
+    reveal_type(session.respond_sync("x", Cat))
+    reveal_type(session.respond_sync("x", json_schema={"type": "object"}))
+    reveal_type(session.respond_full_sync("x", generating=Cat).content)
+
 async def main() -> None:
     session = fm.LanguageModelSession()
+    async with session.stream_response("x") as stream:
+        reveal_type([part async for part in stream])
     text: str = await session.respond("Hello")
     cat: Cat = await session.respond("A cat.", Cat)
     cats: list[Cat] = await session.respond("Cats.", generating=list[Cat])
@@ -939,6 +963,18 @@ Cat()
 
     done = check(program)
     assert done.returncode == 0, done.stdout + done.stderr
+    revealed = re.findall(r'Revealed type is "(?:builtins\.)?(.*)"', done.stdout)
+    assert [kind.replace("builtins.", "") for kind in revealed] == [
+        "str",
+        "list[str]",
+        "program.Cat",
+        "Any",
+        "str",
+        "program.Cat",
+        "openfm.generable.GeneratedContent",
+        "program.Cat",
+        "list[str]",
+    ]
     done = check(wrong)
     assert done.returncode == 1
     assert "incompatible type" in done.stdout

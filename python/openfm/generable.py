@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import typing
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar, overload, runtime_checkable
 
 from .errors import DecodingFailureError
 
@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 _Self = TypeVar("_Self")
+_Value = TypeVar("_Value")
 
 
 class GenerationID:
@@ -84,12 +85,20 @@ class GeneratedContent:
     def to_json(self) -> str:
         return json.dumps(self._content, ensure_ascii=False, allow_nan=False)
 
+    @overload
+    def value(self, type_class: type[_Value], for_property: str | None = None) -> _Value: ...
+
+    @overload
+    def value(self, type_class: Any = None, for_property: str | None = None) -> Any: ...
+
     def value(self, type_class: Any = None, for_property: str | None = None) -> Any:
         """The content, or that of one property (None where it is missing).
 
         ``type_class`` may be a generable class, GeneratedContent, or a ``list[...]`` of these: None
         then is an empty list, and what is no list a TypeError. A scalar is given as it is; nothing
-        is converted. A value that is none of the generable class raises DecodingFailureError.
+        is converted. A value that is none of the generable class raises DecodingFailureError. To a
+        type checker the result is of the type that is named, as it is where the schema demands the
+        property.
         """
         value = self._content
         if for_property is not None:

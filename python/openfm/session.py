@@ -436,14 +436,111 @@ class LanguageModelSession:
         """
         return ResponseStream(self, prompt, options, deltas=True)
 
-    def respond_sync(self, prompt: Prompt, **arguments: Any) -> Any:
+    @overload
+    def respond_sync(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> str: ...
+
+    @overload
+    def respond_sync(
+        self,
+        prompt: Prompt,
+        generating: type[_Answer],
+        *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> _Answer: ...
+
+    @overload
+    def respond_sync(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: GenerationSchema,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> GeneratedContent: ...
+
+    @overload
+    def respond_sync(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: None = None,
+        json_schema: Mapping[str, Any],
+        options: GenerationOptions | None = None,
+    ) -> GeneratedContent: ...
+
+    @overload
+    def respond_sync(
+        self,
+        prompt: Prompt,
+        generating: Any,
+        *,
+        options: GenerationOptions | None = None,
+    ) -> Any: ...
+
+    def respond_sync(self, prompt: Prompt, generating: Any = None, **arguments: Any) -> Any:
         """``respond`` for code that cannot await, also where an event loop is running, as in a
         notebook: that loop stands still meanwhile. An interrupt ends the request."""
-        return run_sync(self.respond(prompt, **arguments))
+        return run_sync(self.respond(prompt, generating, **arguments))
 
-    def respond_full_sync(self, prompt: Prompt, **arguments: Any) -> Response[Any]:
+    @overload
+    def respond_full_sync(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> Response[str]: ...
+
+    @overload
+    def respond_full_sync(
+        self,
+        prompt: Prompt,
+        generating: type[_Answer],
+        *,
+        schema: None = None,
+        json_schema: None = None,
+        options: GenerationOptions | None = None,
+    ) -> Response[_Answer]: ...
+
+    @overload
+    def respond_full_sync(
+        self,
+        prompt: Prompt,
+        generating: None = None,
+        *,
+        schema: GenerationSchema | None = None,
+        json_schema: Mapping[str, Any] | None = None,
+        options: GenerationOptions | None = None,
+    ) -> Response[GeneratedContent]: ...
+
+    @overload
+    def respond_full_sync(
+        self,
+        prompt: Prompt,
+        generating: Any,
+        *,
+        options: GenerationOptions | None = None,
+    ) -> Response[Any]: ...
+
+    def respond_full_sync(
+        self, prompt: Prompt, generating: Any = None, **arguments: Any
+    ) -> Response[Any]:
         """``respond_full``, as ``respond_sync`` is ``respond``."""
-        return run_sync(self.respond_full(prompt, **arguments))
+        return run_sync(self.respond_full(prompt, generating, **arguments))
 
     def stream_sync(
         self, prompt: Prompt, options: GenerationOptions | None = None, **arguments: Any
