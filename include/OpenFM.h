@@ -158,7 +158,7 @@ int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
  * A model on a server that speaks the chat-completions protocol. `baseURL` with a path component
  * like "v1" gets "/chat/completions" appended, any other "/v1/chat/completions". `apiKey` may be
  * NULL. `optionsJSON` (NULL or "" = none), all optional:
- *   {"headers": {name: value},
+ *   {"headers": {name: value},     no Content-Length and no Transfer-Encoding
  *    "timeout": {"connect": s, "first_byte": s, "idle": s, "total": s},
  *    "max_retries": 0-100,          2 when absent: what may pass (no connection, 408, 429, 5xx) is
  *                                   tried again while nothing of the answer has come
@@ -174,7 +174,8 @@ int FMCommandMain(int argc, char *_Nonnull *_Nonnull argv);
  *    "server": "llama.cpp"|"ollama"|"vllm"|"lmstudio"|"mlx"|"openai"|"generic",
  *                                   whose rules apply; found out when absent and when it matters
  *    "image": POLICY,               see FMImagePrepare
- *    "extra_body": {...}}           members added to every request's body
+ *    "extra_body": {...}}           members added to every request's body, in place of one of the
+ *                                   same name; no "messages" and no "stream"
  * Serves wherever an FMSystemLanguageModelRef is asked for. Connects to nothing. +1, or NULL with
  * code 11 or 147.
  */

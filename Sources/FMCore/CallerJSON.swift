@@ -159,6 +159,10 @@ extension ChatConfiguration {
         guard !name.isEmpty, !name.contains(":"), isPlain, let text = value.stringValue else {
           throw members.wrong("headers", "object of header names and one-line texts")
         }
+        // A length that is not the body's would make its rest the next request of the connection.
+        guard !["content-length", "transfer-encoding"].contains(name.lowercased()) else {
+          throw members.wrong("headers", "object that leaves \(name) to this library")
+        }
         endpoint.headers[name] = text
       }
     }
@@ -192,6 +196,10 @@ extension ChatConfiguration {
       imageChanges = try ImagePolicyChanges(policy)
     }
     extraBody = try members.value("extra_body", "object", \.objectValue) ?? JSONObject()
+    // Others may be replaced. Without these the prompt would not be sent, or the answer not be read.
+    for name in ["messages", "stream"] where extraBody[name] != nil {
+      throw members.wrong("extra_body", "object that leaves \"\(name)\" to this library")
+    }
   }
 }
 

@@ -111,13 +111,11 @@ private struct Renderer {
     }
     writer.beginObject()
     member("model", .string(configuration.model))
-    if extra["messages"] == nil {
-      writer.name("messages")
-      writer.beginArray()
-      var images = prepared[...]
-      writeMessages(request.transcript.entries, images: &images)
-      writer.endArray()
-    }
+    writer.name("messages")
+    writer.beginArray()
+    var images = prepared[...]
+    writeMessages(request.transcript.entries, images: &images)
+    writer.endArray()
     member("stream", true)
     member("stream_options", ["include_usage": true])
     let options = request.generationOptions

@@ -90,8 +90,10 @@ struct ServerFailure: Sendable {
   private func error(_ words: ServerWords, body: [UInt8], status: Int) -> WireError {
     // An error inside a good response carries its status, if any, in its body.
     let status = 200..<300 ~= status ? words.status ?? status : status
+    // A page with an error status of a server is a gateway's word on it, and passes as that does.
+    let isStray = words.isPage && status < 500
     var kind =
-      words.kindByText ?? Self.kind(ofStatus: status) ?? (words.isPage ? .invalidResponse : .server)
+      words.kindByText ?? Self.kind(ofStatus: status) ?? (isStray ? .invalidResponse : .server)
     // Some gateways answer 404 to a body over their limit.
     if status == 404, requestBytes > Self.suspectBytes, !words.isAboutModel {
       kind = .requestTooLarge

@@ -35,6 +35,11 @@ import Testing
     (#"{"not":{"type":"string"}}"#, "1", #""a""#),
     (#"{"if":{"const":1},"then":false,"else":{"type":"string"}}"#, #""a""#, "1"),
     (#"{"multipleOf":0.1}"#, "0.3", "0.35"),
+    // Who reads the larger ones gets infinity.
+    (#"{"type":"number"}"#, "1.7e308", "-1e400"), ("{}", "[1e-400]", "1E+309"),
+    (
+      #"{"type":"integer"}"#, String(repeating: "9", count: 308), String(repeating: "9", count: 400)
+    ),
     (#"{"maximum":9007199254740993}"#, "9007199254740993", "9007199254740994"),
     (#"{"uniqueItems":true}"#, #"[1,"1",{"a":1,"b":2}]"#, #"[{"a":1,"b":2},{"b":2.0,"a":1}]"#),
     (#"{"prefixItems":[{"type":"string"}],"items":false}"#, #"["a"]"#, #"["a",1]"#),

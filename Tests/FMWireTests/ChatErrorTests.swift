@@ -25,7 +25,7 @@ extension NetworkTests {
     ])
     func readsErrorBodies(_ shape: String, _ words: String) async throws {
       let (error, _) = try await error("error?status=500&message=it%20broke&shape=" + shape)
-      #expect(error.kind == (shape == "html" ? .invalidResponse : .server))
+      #expect(error.kind == .server)
       #expect(error.httpStatus == 500)
       #expect(error.message.contains("answered 500"))
       #expect(error.message.hasSuffix(": " + words))
@@ -39,7 +39,8 @@ extension NetworkTests {
       ("no-model", .notFound, 404), ("no-endpoint", .notFound, 404),
       ("too-large", .requestTooLarge, 413), ("rate-limit", .rateLimited, 429),
       ("overloaded", .server, 503), ("no-images", .imagesUnsupported, 500),
-      ("html?status=502", .invalidResponse, 502), ("html?status=403", .authentication, 403),
+      ("html?status=502", .server, 502), ("html?status=400", .invalidResponse, 400),
+      ("html?status=403", .authentication, 403),
       ("error?status=400&code=rate_limit_exceeded", .rateLimited, 400),
       ("error?status=400&message=payload%20too%20large", .requestTooLarge, 400),
     ])

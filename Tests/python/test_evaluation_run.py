@@ -234,6 +234,7 @@ def test_a_bad_row_stays_and_the_others_go_on(
         ("refusal", {}, "RefusalError", 1),
         ("broken-off", {}, "EndedEarlyError", 3),
         ("html", {}, "InvalidResponseError", 1),
+        ("html", {"status": 502}, "ServerError", 3),
     ],
 )
 def test_only_what_can_succeed_is_tried_again(

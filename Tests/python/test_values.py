@@ -210,6 +210,11 @@ def test_greedy_sampling_takes_nothing() -> None:
         ({"extra_body": []}, TypeError),
         ({"extra_body": {"a": object()}}, TypeError),
         ({"extra_body": {"a": NAN}}, TypeError),
+        # What would cut the body elsewhere, leave the prompt out, or make the answer unreadable.
+        ({"headers": {"content-Length": "3"}}, fm.InvalidArgumentError),
+        ({"headers": {"Transfer-Encoding": "chunked"}}, fm.InvalidArgumentError),
+        ({"extra_body": {"messages": []}}, fm.InvalidArgumentError),
+        ({"extra_body": {"stream": False}}, fm.InvalidArgumentError),
     ],
 )
 def test_a_model_refuses(arguments: dict[str, Any], error: type[Exception]) -> None:

@@ -299,9 +299,10 @@ class ChatCompletionsLanguageModel(LanguageModel):
     to trust, in PEM, in place of the system's. ``context_size``, ``supports_images``,
     ``supports_tools`` and ``server`` (whose rules apply: "llama.cpp", "ollama", "vllm", "lmstudio",
     "mlx", "openai" or "generic") are asked of the server where they are not given and matter.
-    ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request. An
-    answer of more than ``max_answer_bytes``, as it is sent (256 MiB where it is None), is an
-    InvalidResponseError.
+    ``image_policy`` says what pictures may look like; ``extra_body`` is added to every request, in
+    place of members of the same name (no "messages", no "stream"); ``headers`` do not say how long
+    a body is. An answer of more than ``max_answer_bytes``, as it is sent (256 MiB where it is
+    None), is an InvalidResponseError.
     Making one connects to nothing. Raises InvalidURLError for a ``base_url`` that is none.
     """
 

@@ -61,9 +61,21 @@ extension JSONNumber {
   }
 
   var isWhole: Bool {
-    if Int(literal) != nil { return true }
+    if isPlainInteger { return true }
     let value = doubleValue
     return value.isFinite && value.rounded() == value
+  }
+
+  /// Written without a fraction and an exponent.
+  private var isPlainInteger: Bool {
+    !literal.utf8.contains { $0 == UInt8(ascii: ".") || $0 | 0x20 == UInt8(ascii: "e") }
+  }
+
+  /// Whether a double holds it, if rounded. JSON writes larger ones; who reads them gets infinity.
+  var isInRange: Bool {
+    // The largest double has 309 digits.
+    if literal.utf8.count < 309, isPlainInteger { return true }
+    return doubleValue.isFinite
   }
 
   /// - Precondition: `step` is above 0.

@@ -109,6 +109,9 @@ struct SchemaValidator {
     }
     switch value {
     case .number(let number):
+      guard number.isInRange else {
+        throw mismatch("\(shortened(number.literal)) is beyond the largest number, about 1.8e308")
+      }
       if let rules = rules.number { try validate(number, by: rules) }
     case .string(let text):
       if let rules = rules.string { try validate(text, by: rules) }
