@@ -303,11 +303,63 @@ def test_the_time_that_a_server_asks_for_is_kept(model: Models, server: Scripted
 
 
 def test_patience_ends(model: Models, server: ScriptedServer, quick: None) -> None:
-    result = evaluate(
-        texts(3), "{text}", model=model("overloaded"), patience=0.3, max_concurrency=1
-    )
+    result = evaluate(texts(3), "{text}", model=model("overloaded"), patience=1, max_concurrency=1)
     assert [row.error.kind for row in result.failed if row.error] == ["ServerError"] * 3
     assert len(bodies(server)) > 3
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options"),
+    [
+        ("rate-limit", {"retry_after": "0"}),
+        ("error", {"status": 503, "retry_after": "0"}),
+        ("overloaded", {}),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 40])
+def test_patience_is_for_the_run_and_every_refusal_costs_a_wait(
+    model: Models, server: ScriptedServer, scenario: str, options: dict[str, Any], count: int
+) -> None:
+    """With the product's own waits. Patience for each row would take 40 times as long, and a server
+    that is asked as fast as it refuses gets hundreds of requests."""
+    start = time.monotonic()
+    result = evaluate(
+        texts(count), "{text}", model=model(scenario, **options), patience=0.5, max_concurrency=4
+    )
+    assert time.monotonic() - start < 10
+    assert len(result.failed) == count and len(result.errors) == 1
+    attempts = [row.attempts for row in result]
+    assert sum(attempts) == len(bodies(server))
+    # Four at first, then the waits of 0.05 s and more, each the double of the one before.
+    assert 2 <= sum(attempts) <= 16
+    # What came after the end of the patience was not sent.
+    assert attempts.count(0) >= count - 16
+    assert all(row.error and row.error.message for row in result)
+
+
+def test_a_wait_beyond_the_patience_is_not_begun(model: Models, server: ScriptedServer) -> None:
+    start = time.monotonic()
+    slow = model("rate-limit", retry_after="3600")
+    result = evaluate(texts(9), "{text}", model=slow, patience=5, max_concurrency=2)
+    assert time.monotonic() - start < 5
+    assert result.errors.keys() == {"RateLimitedError"} and len(result.failed) == 9
+    assert len(bodies(server)) <= 2
+
+
+def test_nor_is_it_where_others_are_answered(model: Models, server: ScriptedServer) -> None:
+    server.script({"name": "echo"}, {"name": "rate-limit", "options": {"retry_after": "3600"}})
+    start = time.monotonic()
+    result = evaluate(texts(9), "{text}", model=model(), patience=5, max_concurrency=2)
+    assert time.monotonic() - start < 5
+    assert result.answered and result.errors.keys() == {"RateLimitedError"}
+
+
+def test_an_answer_renews_the_patience(model: Models, server: ScriptedServer) -> None:
+    """Refusals take longer than the patience in all, but never so long in a row."""
+    refusal = {"name": "rate-limit", "options": {"retry_after": "0.3"}}
+    server.script(*[refusal, {"name": "echo"}] * 6)
+    result = evaluate(texts(6), "{text}", model=model(), patience=1.5, max_concurrency=1)
+    assert not result.failed and [row.attempts for row in result] == [2] * 6
 
 
 def test_a_row_that_takes_too_long_is_stopped(model: Models, server: ScriptedServer) -> None:

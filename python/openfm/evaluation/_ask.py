@@ -213,7 +213,8 @@ def _verdict(error: BaseException) -> tuple[str, float | None]:
 
 @dataclass
 class Limits:
-    """How long and how often a courier tries. Seconds."""
+    """How long and how often a courier tries. Seconds; ``patience`` is for all its requests, the
+    rest for each."""
 
     timeout: float | None = None
     retries: int = 3
@@ -224,7 +225,8 @@ class Courier:
     """Brings requests to one model: as many at once as its server bears, again where that helps.
 
     Only this place backs off. A refusal for load is waited out as long as the server answers
-    anybody; other failures that may pass by themselves are tried ``retries`` times more.
+    anybody, or for as long as there is patience; then all who wait get it. Other failures that may
+    pass by themselves are tried ``retries`` times more.
     """
 
     def __init__(self, gate: Gate, limits: Limits) -> None:
@@ -236,14 +238,19 @@ class Courier:
     async def bring(self, request: Callable[[], Any]) -> tuple[Any, int, float]:
         """Awaits ``request()``; returns its result, the attempts, and the seconds of the last one.
 
-        What was raised by the last attempt is raised, with ``evaluation_attempts``.
+        What was raised by the last attempt is raised, with ``evaluation_attempts``: 0 for the
+        refusal of others that this request was not sent after.
         """
         loop = asyncio.get_running_loop()
         limits = self._limits
         attempts = failures = 0
         spent = delay = 0.0
         while True:
-            entered = await self._enter(attempts > 0, delay)
+            try:
+                entered = await self._enter(attempts > 0, delay)
+            except Exception as error:
+                error.evaluation_attempts = attempts  # type: ignore[attr-defined]
+                raise
             attempts += 1
             try:
                 result = await _within(
@@ -253,14 +260,16 @@ class Courier:
                 kind, retry_after = _verdict(error)
                 spent += loop.time() - entered
                 error.evaluation_attempts = attempts  # type: ignore[attr-defined]
+                if kind == "load":
+                    patient = self.gate.refused(error, entered, retry_after, limits.patience)
+                    if not patient:
+                        raise
+                    delay = 0.0
                 if limits.timeout is not None and spent >= limits.timeout:
                     raise
                 if kind == "load":
-                    self.gate.refused(entered, retry_after)
-                    if self.gate.seconds_without_answer + (retry_after or 0) > limits.patience:
-                        raise
-                    delay = 0.0
-                elif kind == "again" and failures < limits.retries:
+                    continue
+                if kind == "again" and failures < limits.retries:
                     delay = _wait(failures)
                     failures += 1
                 else:

@@ -9,8 +9,10 @@ from collections import deque
 
 __all__ = ["Gate"]
 
-# Seconds without a Retry-After: the first wait, and the longest.
-_FIRST_WAIT = 0.5
+# Seconds that a refusal pauses at least, whatever its Retry-After: the first time, doubled with
+# each refusal in a row, and the longest. A server that says 0 and refuses again would else be asked
+# as fast as it can refuse.
+_FIRST_WAIT = 0.1
 _LONGEST_WAIT = 60.0
 
 
@@ -18,7 +20,9 @@ class Gate:
     """Lets at most ``limit`` requests through at once, and none while a server asked for a pause.
 
     A refusal for load halves the limit, once for all requests that were under way then; each full
-    round of answers raises it by one again. Belongs to one event loop.
+    round of answers raises it by one again. Where nothing but refusals came for as long as there is
+    patience, whoever waits gets the refusal, and so does who comes before the pause is over.
+    Belongs to one event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -30,13 +34,19 @@ class Gate:
         self._halved_at = -1.0
         self._refusals = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._good_at: float | None = None
+        # Of the first refusal since the last answer.
+        self._refused_since: float | None = None
+        self._last_refusal: Exception | None = None
 
     async def enter(self) -> float:
-        """Waits for a place; returns the time of entry, which ``refused`` wants."""
+        """Waits for a place; returns the time of entry, which ``refused`` wants. Raises the
+        refusal that the gate gave up on."""
         loop = asyncio.get_running_loop()
-        if self._good_at is None:
-            self._good_at = loop.time()
+        if self._last_refusal is not None:
+            if loop.time() < self._paused_until:
+                # Without the trace of those that got it before.
+                raise self._last_refusal.with_traceback(None)
+            self._last_refusal = None
         if self._waiting or not self._is_open(loop):
             place: asyncio.Future[None] = loop.create_future()
             self._waiting.append(place)
@@ -44,11 +54,11 @@ class Gate:
             try:
                 await place
             except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
+                if not place.done() or place.cancelled():
+                    self._waiting.remove(place)
+                elif place.exception() is None:
                     # It was let in and cancelled in the same moment.
                     self.leave()
-                else:
-                    self._waiting.remove(place)
                 raise
         else:
             self.active += 1
@@ -60,32 +70,45 @@ class Gate:
 
     def succeeded(self) -> None:
         """An answer came."""
-        self._good_at = asyncio.get_running_loop().time()
+        self._refused_since = None
         self._refusals = 0
         self.limit = min(self._most, self.limit + 1 / self.limit)
 
-    def refused(self, entered_at: float, retry_after: float | None) -> None:
-        """The server said that it has too much to do."""
+    def refused(
+        self, refusal: Exception, entered_at: float, retry_after: float | None, patience: float
+    ) -> bool:
+        """The server said that it has too much to do. Returns whether to ask again: not where
+        ``patience`` seconds have passed since the first of such refusals without an answer, or
+        will have before the server wants to be asked."""
         now = asyncio.get_running_loop().time()
         if entered_at > self._halved_at:
             self._halved_at = now
             self._refusals += 1
             self.limit = max(1.0, min(self.limit, self.active or 1) / 2)
-        wait = retry_after
-        if wait is None:
-            longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(self._refusals - 1, 10))
-            wait = random.uniform(longest / 2, longest)
+        longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(self._refusals - 1, 20))
+        if self._refused_since is None:
+            self._refused_since = now
+        left = self._refused_since + patience - now
+        asked_for = retry_after or 0.0
+        wait = max(asked_for, random.uniform(longest / 2, longest))
+        # Who is still under way may be what the server is busy with.
+        is_over = asked_for > patience or (self.active <= 1 and left <= asked_for)
+        if not is_over and left > 0:
+            # The last time is at the end of the patience, not a long wait after it.
+            wait = min(wait, max(left, asked_for))
         self._paused_until = max(self._paused_until, now + wait)
+        if is_over:
+            self._last_refusal = refusal
+            while self._waiting:
+                place = self._waiting.popleft()
+                if not place.done():
+                    place.set_exception(refusal)
+        return not is_over
 
     @property
     def places(self) -> int:
         """How many may be under way now."""
         return int(self.limit)
-
-    @property
-    def seconds_without_answer(self) -> float:
-        """Since the last answer to anybody, or since the first request."""
-        return asyncio.get_running_loop().time() - (self._good_at or 0.0)
 
     def _is_open(self, loop: asyncio.AbstractEventLoop) -> bool:
         return self.active < self.places and loop.time() >= self._paused_until
