@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import dataclasses
 import datetime
 import enum
@@ -56,6 +57,15 @@ def test_frames_of_both_libraries_are_the_same_cases() -> None:
     ]
 
 
+def test_a_field_of_a_table_may_be_long(tmp_path: Path) -> None:
+    limit = csv.field_size_limit()
+    table = tmp_path / "cases.csv"
+    table.write_text(f"text,expected\n{'x' * 300_000},1\n")
+    assert [len(case.data["text"]) for case in load_cases(table)] == [300_000]
+    # The limit is the whole process's.
+    assert csv.field_size_limit() == limit
+
+
 def test_files_are_read_as_they_come(tmp_path: Path) -> None:
     rows = [{"text": "é\u2028x", "expected": "1"}, {"text": 'a "quoted", one', "expected": "2"}]
     lines = tmp_path / "cases.jsonl"
@@ -80,7 +90,10 @@ def test_files_are_read_as_they_come(tmp_path: Path) -> None:
         ("a.csv", b"a,b\n1,2\n1,2,3\n", "line 3: more values than the 2 columns"),
         ("a.csv", b"a,b\n1\n", "line 2: no value for the column 'b'"),
         ("a.csv", b"a,a\n1,2\n", "two columns are named 'a'"),
-        ("a.csv", b'a\n"1\n', "no CSV"),
+        ("a.csv", b'a\n"1\n', "line 2: no CSV"),
+        ("a.csv", b'a\n1\n"2\n3\n4\n', "line 3: no CSV"),
+        ("a.jsonl", b'{"a": 1}\n{"a": NaN}\n', "line 2: no JSON .NaN is no JSON number"),
+        ("a.jsonl", b'{"a": -Infinity}\n', "line 1: no JSON .-Infinity is no JSON number"),
         ("a.xlsx", b"PK", "give .jsonl"),
     ],
 )
@@ -259,7 +272,7 @@ def test_paths_in_a_file_are_relative_to_it(
         ("{0}", "names {0}"),
         ("{}", "names no member"),
         ("{text", "is no template"),
-        ("{text!r}", "names no member"),
+        ("{text!r}", "holds {text!r}, which names no member"),
         (7, "prompt is a int"),
         ([7], "item 0 of the prompt is a int"),
     ],

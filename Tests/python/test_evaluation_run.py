@@ -32,6 +32,7 @@ from openfm.evaluation import (
     label_match,
     llm_judge,
 )
+from openfm.evaluation._markdown import summary_lines
 from scripted_server import ScriptedServer
 
 Models = Callable[..., fm.ChatCompletionsLanguageModel]
@@ -400,6 +401,38 @@ def test_scorers_of_the_callers_making(model: Models) -> None:
     even, failed = result.aggregates["even"], result.aggregates["broken"]
     assert (even.count, even.mean, even.failed) == (2, 1, 0)
     assert (failed.count, failed.mean, failed.mean_with_failures, failed.failed) == (0, None, 0, 4)
+
+
+def test_scores_that_failed_are_told(model: Models) -> None:
+    def broken(answer: str, case: dict[str, str]) -> float:
+        raise KeyError("nothing")
+
+    scorers = {
+        "broken": broken,
+        "text": lambda answer, case: "good",
+        "nan": lambda answer, case: float("nan"),
+        "dict": lambda answer, case: {},
+        "field": exact("colour"),
+    }
+    result = evaluate(texts(3), "{text}", model=model(), scorers=scorers)
+    lines = "\n".join(summary_lines(result))
+    markdown, html = result.to_markdown(), result._repr_html_()
+    for name, reason in [
+        ("broken", "KeyError: 'nothing'"),
+        ("text", "EvaluationError: a scorer returns a number, a bool, a Score or None, not str"),
+        ("nan", "EvaluationError: a score must be a finite number, not nan"),
+        ("dict", "EvaluationError: a scorer returns a number, a bool, a Score or None, not dict"),
+        ("field", "EvaluationError: the answer is text, which has no field 'colour'"),
+    ]:
+        assert f"{name} failed on 3 of 3 answers, first on row 0: {reason}" in lines
+        assert f"{name} failed on 3 of 3 answers" in markdown
+        assert f"{name} failed on 3 of 3 answers" in html
+
+
+@pytest.mark.parametrize("name", ["model", "scorers", "session", "progress"])
+def test_what_is_no_such_thing_is_refused_by_name(name: str) -> None:
+    with pytest.raises(fm.InvalidArgumentError, match=f"^{name} must be .* not int"):
+        fm.evaluate(texts(1), "{text}", **{name: 5})
 
 
 def test_dataclass_cases_are_scored_too(model: Models) -> None:

@@ -72,6 +72,13 @@ def test_a_score(scorer: Any, answer: Any, expected: Any, value: float) -> None:
     assert scorer(answer, {"expected": expected}).value == pytest.approx(value)
 
 
+@pytest.mark.parametrize("make", [exact, contains, numeric, set_f1, label_match])
+@pytest.mark.parametrize("answer", ["red", 5])
+def test_a_field_of_an_answer_without_fields_is_no_zero(make: Any, answer: Any) -> None:
+    with pytest.raises(EvaluationError, match="has no field 'colour'"):
+        make("colour")(answer, {"expected": "red"})
+
+
 def test_fields_are_scored_one_by_one() -> None:
     wanted = {"shop": "Bakery", "total": 12.5, "items": ["bread", "milk"], "tip": None}
     score = fields_f1(tolerance=0.01)(

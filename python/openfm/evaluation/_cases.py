@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from .._native import build_info
 from ..prompt import Attachment
@@ -181,7 +181,7 @@ def _of_json_lines(path: Path, text: str) -> Iterator[Any]:
         if not line.strip():
             continue
         try:
-            value = json.loads(line)
+            value = json.loads(line, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise EvaluationError(f"{path}, line {number}: no JSON ({error})") from None
         if not isinstance(value, dict):
@@ -191,6 +191,10 @@ def _of_json_lines(path: Path, text: str) -> Iterator[Any]:
         yield value
 
 
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number; write null where there is none")
+
+
 def _json_kind(value: Any) -> str:
     names = {list: "an array", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
@@ -198,6 +202,9 @@ def _json_kind(value: Any) -> str:
 
 def _of_table(path: Path, text: str, delimiter: str) -> Iterator[dict[str, Any]]:
     reader = csv.DictReader(text.splitlines(keepends=True), delimiter=delimiter, strict=True)
+    # A long text is a good field. The limit is the module's, not the reader's: it is put back.
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, len(text)))
     try:
         names = reader.fieldnames or []
         doubled = [name for name, count in Counter(names).items() if count > 1]
@@ -216,7 +223,11 @@ def _of_table(path: Path, text: str, delimiter: str) -> Iterator[dict[str, Any]]
                 )
             yield dict(row)
     except csv.Error as error:
-        raise EvaluationError(f"{path}, line {reader.line_num}: no CSV ({error})") from None
+        # The line on which the row begins: a quote that is not closed takes all that follow.
+        line = reader.line_num + 1
+        raise EvaluationError(f"{path}, line {line}: no CSV ({error})") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 # ---- Data frames

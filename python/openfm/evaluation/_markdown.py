@@ -45,6 +45,14 @@ def summary_lines(result: EvaluationResult) -> list[str]:
         + (f", {cached} from the cache" if (cached := sum(row.cached for row in result)) else "")
     ]
     lines += [str(aggregate) for aggregate in result.aggregates.values()]
+    for name in result.scorers:
+        unscored = [row for row in result if name in row.score_errors]
+        if unscored:
+            message = unscored[0].score_errors[name]
+            lines.append(
+                f"{name} failed on {len(unscored)} of {len(result.answered)} answers, first on row "
+                f"{unscored[0].index}: {message}"
+            )
     tokens = result.tokens
     if tokens.input is not None or tokens.output is not None:
         lines.append(f"tokens: {_count(tokens.input)} in, {_count(tokens.output)} out")

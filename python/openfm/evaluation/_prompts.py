@@ -173,7 +173,13 @@ def _parse(template: str) -> Iterator[str | _Field]:
             yield literal
         if name is None:
             continue
-        if not name or conversion or "{" in (spec or ""):
+        if conversion:
+            raise EvaluationError(
+                f"the prompt {template!r} holds {{{name}!{conversion}}}, which names no member of "
+                f"a case: a template has no !{conversion}; write {{{name}}}, or give a function of "
+                "a case"
+            )
+        if not name or "{" in (spec or ""):
             raise EvaluationError(
                 f"the prompt {template!r} holds {{{name}}}, which names no member of a case; write "
                 "{member}, {member:image} or {member:format}, and a brace that is text twice"

@@ -21,7 +21,9 @@ from .._guided import Guide, guide_of
 from .._native import build_info
 from .._version import __version__
 from ..core import LanguageModel
+from ..errors import InvalidGenerationSchemaError
 from ..generation_options import GenerationOptions, SamplingMode, SamplingModeType
+from ..generation_schema import GenerationSchema
 from ..imaging import inspect_image
 from ._ask import Answer, Asker, Courier, Limits
 from ._cache import Cache
@@ -255,6 +257,7 @@ class _Run:
         _check_count("seed", seed, 0)
         _check_seconds("timeout", timeout)
         _check_seconds("patience", patience)
+        _check_kinds(model, session, progress)
         self._cases = load_cases(cases)
         self._maker: PromptMaker = prompt_maker(prompt)
         self._maker.check(self._cases)
@@ -483,7 +486,13 @@ def _schema(
     if guide is not None:
         found: Mapping[str, Any] = json.loads(guide.schema)
         return found
-    if schema is None or isinstance(schema, Mapping):
+    if schema is None:
+        return None
+    if isinstance(schema, Mapping):
+        try:
+            GenerationSchema.from_dict(schema).check()
+        except (InvalidGenerationSchemaError, TypeError) as error:
+            raise EvaluationError(f"the schema cannot be asked for: {error}") from None
         return schema
     if hasattr(schema, "to_dict"):
         found = schema.to_dict()
@@ -553,6 +562,24 @@ def _check_count(name: str, value: object, least: int) -> None:
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     if value < least:
         raise EvaluationError(f"{name} must be at least {least}, not {value}")
+
+
+def _check_kinds(model: object, session: object, progress: object) -> None:
+    if model is not None and not isinstance(model, LanguageModel):
+        raise EvaluationError(
+            f"model must be a language model such as fm.SystemLanguageModel(), not "
+            f"{type(model).__name__}"
+        )
+    if session is not None and not callable(session):
+        raise EvaluationError(
+            f"session must be a function of a case that returns a session, not "
+            f"{type(session).__name__}"
+        )
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise EvaluationError(
+            f"progress must be True, False or a function of a Progress, not "
+            f"{type(progress).__name__}"
+        )
 
 
 def _check_seconds(name: str, value: object) -> None:

@@ -53,6 +53,18 @@ class Score:
 # ---- Looking up
 
 
+def field_of(answer: Any, name: str | None) -> Any:
+    """The answer, or its field; None where a structured answer lacks that. Raises EvaluationError
+    for an answer that can have no fields: a 0 would look like a wrong answer."""
+    if name is not None and not isinstance(answer, (Mapping, list, tuple)):
+        kind = "text" if isinstance(answer, str) else f"a {type(answer).__name__}"
+        raise EvaluationError(
+            f"the answer is {kind}, which has no field {name!r}; ask for structured answers with a "
+            "schema, or score without a field"
+        )
+    return member(answer, name)
+
+
 def member(value: Any, name: str | None) -> Any:
     """The member of a structured value by name, or by path: "total", "lines.0.price"."""
     if name is None:
@@ -153,7 +165,7 @@ class exact:
     ignore_case: bool = False
 
     def __call__(self, answer: Any, case: Mapping[str, Any]) -> Score:
-        got, wanted = member(answer, self.field), _wanted(case, self.expected, self.field)
+        got, wanted = field_of(answer, self.field), _wanted(case, self.expected, self.field)
         return Score(float(_same(got, wanted, self.ignore_case)), got=got, wanted=wanted)
 
 
@@ -166,7 +178,7 @@ class contains:
     ignore_case: bool = True
 
     def __call__(self, answer: Any, case: Mapping[str, Any]) -> Score:
-        got, wanted = member(answer, self.field), _wanted(case, self.expected, self.field)
+        got, wanted = field_of(answer, self.field), _wanted(case, self.expected, self.field)
         text = normal(got if isinstance(got, str) else dumps(plain(got)), self.ignore_case)
         parts = wanted if isinstance(wanted, (list, tuple)) else [wanted]
         missing = [part for part in parts if str(normal(part, self.ignore_case)) not in text]
@@ -196,7 +208,7 @@ class regex:
             raise EvaluationError(f"{pattern!r} is no regular expression: {error}") from None
 
     def __call__(self, answer: Any, case: Mapping[str, Any]) -> Score:
-        got = member(answer, self.field)
+        got = field_of(answer, self.field)
         pattern = self.pattern if self.pattern is not None else expected_of(case, self.expected)
         text = got if isinstance(got, str) else dumps(plain(got))
         compiled = self._compile(pattern)
@@ -215,7 +227,7 @@ class numeric:
     relative: float = 0.0
 
     def __call__(self, answer: Any, case: Mapping[str, Any]) -> Score:
-        got, wanted = member(answer, self.field), _wanted(case, self.expected, self.field)
+        got, wanted = field_of(answer, self.field), _wanted(case, self.expected, self.field)
         target = to_number(wanted)
         if target is None:
             raise EvaluationError(f"the case expects {wanted!r} under {self.expected!r}: no number")
@@ -240,7 +252,7 @@ class set_f1:
     ignore_case: bool = True
 
     def __call__(self, answer: Any, case: Mapping[str, Any]) -> Score:
-        got, wanted = member(answer, self.field), _wanted(case, self.expected, self.field)
+        got, wanted = field_of(answer, self.field), _wanted(case, self.expected, self.field)
         given, target = self._counted(got), self._counted(wanted)
         hits = sum((given & target).values())
         value, precision, recall = f1(hits, sum(given.values()), sum(target.values()))
@@ -334,7 +346,7 @@ class label_match:
     expected: str = "expected"
 
     def __call__(self, answer: Any, case: Mapping[str, Any]) -> Score:
-        got = _label(member(answer, self.field))
+        got = _label(field_of(answer, self.field))
         wanted = _label(_wanted(case, self.expected, self.field))
         return Score(float(got is not None and got == wanted), got=got, wanted=wanted)
 

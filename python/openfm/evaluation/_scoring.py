@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,11 @@ def name_scorers(
     else:
         if callable(scorers):
             scorers = [scorers]
+        if isinstance(scorers, str) or not isinstance(scorers, Iterable):
+            raise EvaluationError(
+                "scorers must be a function of (answer, case), a list of such or a dict by name, "
+                f"not {type(scorers).__name__}"
+            )
         pairs = []
         for scorer in scorers:
             name = plain_name = _name_of(scorer)
