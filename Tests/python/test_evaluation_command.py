@@ -122,6 +122,8 @@ def test_structured_answers_are_scored_by_field(run: Run, tmp_path: Path) -> Non
         (("cases.jsonl", "--prompt", "none.txt"), "cannot read none.txt: No such file"),
         (("cases.jsonl", "--prompt-text", "{nothing}"), "names {nothing}, which no case has"),
         (("cases.jsonl", "--prompt", "prompt.txt", "--schema", "prompt.txt"), "is no JSON"),
+        (("cases.jsonl", "--prompt", "prompt.txt", "--schema", '{"type": "bogus"}'), "bogus"),
+        (("cases.jsonl", "--prompt", "prompt.txt", "--schema", '{"type":'), "--schema is no JSON"),
         (("cases.jsonl", "--prompt", "prompt.txt", "--score", "best"), "no score 'best'"),
         (("cases.jsonl", "--prompt", "prompt.txt", "--repeat", "2"), "with greedy sampling"),
         (("cases.jsonl", "--prompt", "prompt.txt", "--model", "x"), "--model names a model on"),
@@ -144,6 +146,65 @@ def test_what_is_wrong_is_one_line(
     assert done.stderr.startswith("fm: ") and done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert [entry for entry in server.log() if entry["method"] == "POST"] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "words"),
+    [
+        ("--report", "no/x.html", "cannot write the report no/x.html: No such file or directory"),
+        ("--report", "prompt.txt/x.html", "cannot write the report prompt.txt/x.html: Not a dir"),
+        ("--report", ".", "cannot write the report .: Is a directory"),
+        ("--out", "no/x.jsonl", "cannot write the results to no/x.jsonl: No such file"),
+    ],
+)
+def test_what_cannot_be_written_is_told_before_anything_is_asked(
+    run: Run, server: ScriptedServer, option: str, path: str, words: str
+) -> None:
+    done = run("cases.jsonl", "--prompt", "prompt.txt", option, path, check=1)
+    assert done.stderr.startswith(f"fm: {words}") and done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert [entry for entry in server.log() if entry["method"] == "POST"] == []
+
+
+def test_a_report_that_is_there_stays_until_there_is_a_new_one(run: Run, tmp_path: Path) -> None:
+    report = tmp_path / "work" / "r.html"
+    report.write_text("old")
+    good = ("cases.jsonl", "--prompt", "prompt.txt", "--quiet", "--report", "r.html")
+    run(*good, "--score", "best", check=2)
+    assert report.read_text() == "old"
+    run(*good)
+    assert report.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "words"),
+    [
+        ("> /dev/full", 1, "fm: Cannot write to stdout: No space left on device. Give it a place"),
+        (">&-", 1, "fm: Cannot write to stdout: Bad file descriptor. Give it a place to go."),
+        ("| true", 141, ""),
+    ],
+)
+def test_output_that_goes_nowhere(
+    environment: dict[str, str],
+    tmp_path: Path,
+    server: ScriptedServer,
+    redirection: str,
+    code: int,
+    words: str,
+) -> None:
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"text": "a"}\n')
+    command = f'"$FM" eval "$CASES" --prompt-text "{{text}}" --quiet {redirection}'
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        env={**environment, "FM": str(FM), "CASES": str(cases), "OPENFM_BASE_URL": server.base_url},
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith(words) and done.stderr.count("\n") == bool(words)
 
 
 def test_without_a_model_it_says_what_to_do(run: Run) -> None:

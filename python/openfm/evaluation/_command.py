@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
 import os
@@ -21,7 +22,8 @@ from ..errors import (
     TLSError,
 )
 from ..generation_options import GenerationOptions, SamplingMode
-from ._errors import EvaluationError
+from ._errors import EvaluationError, UnwritableError
+from ._files import check_writable
 from ._markdown import summary_lines
 from ._result import EvaluationResult
 from ._run import evaluate
@@ -36,6 +38,7 @@ USAGE = 2
 UNAVAILABLE = 5
 BELOW = 7
 INTERRUPTED = 130
+UNREAD = 141
 
 _UNAVAILABLE = tuple(
     kind.__name__
@@ -66,7 +69,8 @@ with exact, or with fields-f1 where that is an object.
 Exit codes: 0 every row was answered, or the score reached --fail-under; 1 rows failed, or a file
 cannot be written; 2 the command line, the cases or the schema are wrong; 5 no row was answered
 because there is no model; 7 the score is below --fail-under, where rows without an answer count as
-0; 130 interrupted. With --out the same command goes on after an interrupt or a crash.
+0; 130 interrupted; 141 nobody reads the output. With --out the same command goes on after an
+interrupt or a crash.
 
 Environment: as for fm respond. The default model is the server of OPENFM_BASE_URL, else the
 embedded engine; the key for a server is OPENFM_API_KEY.
@@ -110,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--prompt", metavar="FILE", help="template: a file's text, with {members} of the case")
     add("--prompt-text", metavar="TEXT", help="template, given here")
     add("--instructions", metavar="FILE", help="instructions: a file's text")
-    add("--schema", metavar="FILE", help="JSON Schema of the answers")
+    add("--schema", metavar="FILE", help="JSON Schema of the answers, or itself: {...}")
     add(
         "--score", metavar="NAME[:FIELD]", action="append", default=[], help="see below; repeatable"
     )
@@ -142,6 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
+    except UnwritableError as error:
+        return _report(error, FAILED)
     except (EvaluationError, ValueError, TypeError) as error:
         return _report(error, USAGE)
     except FoundationModelsError as error:
@@ -158,6 +164,8 @@ def _report(error: BaseException, code: int) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    # Before a model has worked for hours on what nobody could read.
+    _check_outputs(options)
     prompt = _prompt(options)
     cases: Any = options.cases
     if options.limit is not None:
@@ -192,10 +200,42 @@ def _run(options: argparse.Namespace) -> int:
     if options.report:
         result.to_html(options.report)
     if options.json:
-        print(json.dumps(_summary(result), ensure_ascii=False))
+        text = json.dumps(_summary(result), ensure_ascii=False)
     else:
-        print("\n".join(summary_lines(result)))
-    return _verdict(result, options.fail_under)
+        text = "\n".join(summary_lines(result))
+    return UNREAD if not _say(text) else _verdict(result, options.fail_under)
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    if sys.stdout is None:
+        raise _no_stdout(errno.EBADF)
+    if options.report is not None:
+        try:
+            check_writable(Path(options.report))
+        except OSError as error:
+            raise UnwritableError(
+                f"cannot write the report {options.report}: {error.strerror}"
+            ) from None
+
+
+def _say(text: str) -> bool:
+    """Prints; whether somebody reads it. Raises UnwritableError."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        # What is left in the buffer would be tried again, and told of, when Python ends.
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+        if isinstance(error, BrokenPipeError):
+            return False
+        raise _no_stdout(error.errno) from None
+    return True
+
+
+def _no_stdout(number: int | None) -> UnwritableError:
+    reason = os.strerror(number or errno.EIO)
+    return UnwritableError(f"Cannot write to stdout: {reason}. Give it a place to go.")
 
 
 def _prompt(options: argparse.Namespace) -> str:
@@ -218,9 +258,12 @@ def _text(path: str) -> str:
         raise EvaluationError(f"{path} is not UTF-8; save the file as UTF-8") from None
 
 
-def _schema(path: str) -> dict[str, Any]:
+def _schema(given: str) -> dict[str, Any]:
+    """A file's, or the schema itself, as fm respond takes it."""
+    is_inline = given.lstrip().startswith("{")
+    path = "--schema" if is_inline else given
     try:
-        value = json.loads(_text(path))
+        value = json.loads(given if is_inline else _text(given))
     except (ValueError, RecursionError) as error:
         if isinstance(error, EvaluationError):
             raise

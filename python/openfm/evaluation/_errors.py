@@ -15,5 +15,9 @@ class EvaluationError(InvalidArgumentError):
     """
 
 
+class UnwritableError(EvaluationError):
+    """A file or folder that the evaluation was told to write cannot be written."""
+
+
 class RowTimeoutError(EvaluationError, TimeoutError):
     """A row took longer than the ``timeout`` of the evaluation; its request was stopped."""

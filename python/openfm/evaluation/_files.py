@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["is_replaceable", "writing"]
+__all__ = ["check_writable", "is_replaceable", "writing"]
 
 
 def is_replaceable(path: Path) -> bool:
@@ -20,6 +21,22 @@ def is_replaceable(path: Path) -> bool:
     """
     status = _status(path)
     return status is None or stat.S_ISREG(status.st_mode)
+
+
+def check_writable(path: Path) -> None:
+    """Raises OSError where ``writing`` could not begin. Changes nothing, and opens nothing: a pipe
+    would wait for its reader."""
+    status = _status(path)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    replaces = status is None or stat.S_ISREG(status.st_mode)
+    needed = Path(os.path.realpath(path)).parent if replaces else path
+    if not needed.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(needed))
+    if replaces and not needed.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(needed))
+    if not os.access(needed, os.W_OK | (os.X_OK if replaces else 0)):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(needed))
 
 
 @contextlib.contextmanager

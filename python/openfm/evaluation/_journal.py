@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ._errors import EvaluationError
+from ._errors import EvaluationError, UnwritableError
 from ._files import is_replaceable, writing
 from ._row import Row
 from ._values import dumps
@@ -51,7 +51,7 @@ class Journal:
                 )
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
         except OSError as error:
-            raise EvaluationError(f"cannot write the results to {path}: {error.strerror}") from None
+            raise UnwritableError(f"cannot write the results to {path}: {error.strerror}") from None
         try:
             self._lock()
             self._load()
@@ -124,7 +124,7 @@ class Journal:
             while written < len(data):
                 written += os.write(self._descriptor, data[written:])
         except OSError as error:
-            raise EvaluationError(
+            raise UnwritableError(
                 f"cannot write the results to {self.path}: {error.strerror}; what was written is "
                 "kept, and the same call goes on from there"
             ) from None

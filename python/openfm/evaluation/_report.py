@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._html import escape, quote
 from ..errors import FoundationModelsError
 from ..imaging import ImagePolicy, prepare_image
-from ._errors import EvaluationError
+from ._errors import EvaluationError, UnwritableError
 from ._files import writing
 from ._markdown import summary_lines
 from ._row import Row
@@ -237,7 +237,7 @@ def _write(path: Path, pieces: Iterable[str]) -> Path:
             for piece in pieces:
                 file.write(piece.encode("utf-8", "replace"))
     except OSError as error:
-        raise EvaluationError(f"cannot write the report {path}: {error.strerror}") from None
+        raise UnwritableError(f"cannot write the report {path}: {error.strerror}") from None
     return path
 
 
