@@ -79,6 +79,24 @@ def test_a_field_of_an_answer_without_fields_is_no_zero(make: Any, answer: Any) 
         make("colour")(answer, {"expected": "red"})
 
 
+@pytest.mark.parametrize("make", [exact, contains, numeric, set_f1, label_match])
+def test_a_field_that_is_expected_nowhere_is_neither_a_one_nor_a_zero(make: Any) -> None:
+    case = {"expected": {"colour": "red", "tip": None}}
+    with pytest.raises(EvaluationError, match=r"no field 'color'; it has: colour, tip\."):
+        make("color")({"colour": "red"}, case)
+    with pytest.raises(EvaluationError, match="no field 'color.0'"):
+        make("color.0")({"colour": "red"}, case)
+
+
+def test_a_field_that_is_nowhere_at_all_has_no_f1() -> None:
+    case = {"expected": {"colour": "red", "tip": None}}
+    assert exact("tip")({}, case).value == 1
+    assert fields_f1(("tip", "colour"))({"colour": "red"}, case).value == 1
+    assert fields_f1(("extra",))({"extra": 1}, case).value == 0
+    with pytest.raises(EvaluationError, match=r"field 'color'; the latter has: colour, tip"):
+        fields_f1(("color",))({"colour": "red"}, case)
+
+
 def test_fields_are_scored_one_by_one() -> None:
     wanted = {"shop": "Bakery", "total": 12.5, "items": ["bread", "milk"], "tip": None}
     score = fields_f1(tolerance=0.01)(

@@ -34,7 +34,7 @@ class _LoopThread:
     def _main(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
-            while not self._is_stopping:
+            while not (self._is_stopping or self.loop.is_closed()):
                 # An exit that a task raises goes through the loop, which goes on where it was: who
                 # waits for the task has it, and the others of this loop are not concerned.
                 with contextlib.suppress(BaseException):

@@ -97,9 +97,15 @@ def expected_of(case: Mapping[str, Any], name: str) -> Any:
 def _wanted(case: Mapping[str, Any], expected: str, field: str | None) -> Any:
     """What a case expects of a field: its own value, or that field of a structured one."""
     value = expected_of(case, expected)
-    if field is not None and isinstance(value, Mapping):
-        return member(value, field)
-    return value
+    if field is None or not isinstance(value, Mapping):
+        return value
+    found = member(value, field)
+    if found is None and field not in value and field.partition(".")[0] not in value:
+        raise EvaluationError(
+            f"what the case expects under {expected!r} has no field {field!r}; it has: "
+            f"{', '.join(map(str, value)) or 'none'}. Where nothing is expected, say null"
+        )
+    return found
 
 
 def normal(text: Any, ignore_case: bool) -> Any:
@@ -306,6 +312,12 @@ class fields_f1:
         if not isinstance(answer, Mapping):
             return Score(0.0, "the answer has no fields", answer, wanted)
         names = self.fields if self.fields is not None else tuple(wanted)
+        for name in names:
+            if not any(name.partition(".")[0] in side or name in side for side in (wanted, answer)):
+                raise EvaluationError(
+                    f"neither the answer nor what the case expects under {self.expected!r} has a "
+                    f"field {name!r}; the latter has: {', '.join(map(str, wanted)) or 'none'}"
+                )
         true = given = target = 0.0
         each: dict[str, float] = {}
         for name in names:
