@@ -302,6 +302,38 @@ def test_a_tool_that_leaves_fails_its_request_alone(
     assert signal.getsignal(signal.SIGINT) is handler
 
 
+def begun_with_a_tool_that_sleeps(
+    server: ScriptedServer, define: str, asks: str
+) -> subprocess.Popen[str]:
+    """A program whose ``model`` calls the tool ``Sleep``, which by now blocks its thread.
+
+    ``define`` is "def" or "async def"; ``asks`` is the rest of the program.
+    """
+    calls = urlencode({"calls": json.dumps([{"name": "sleep", "arguments": {}}])})
+    child = subprocess.Popen(
+        [sys.executable, "-c", f"""
+import asyncio, time
+import openfm as fm
+
+class Sleep(fm.Tool):
+    name = description = "sleep"
+    arguments_schema = {{"type": "object", "properties": {{}}, "additionalProperties": False}}
+
+    {define} call(self, args):
+        print("begun", flush=True)
+        time.sleep(60)
+
+model = fm.ChatCompletionsLanguageModel({server.base_url!r}, {f"scenario:tools?{calls}"!r})
+{asks}"""],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )  # fmt: skip
+    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+    return child
+
+
 @pytest.mark.parametrize(
     "asks",
     [
@@ -313,32 +345,13 @@ def test_an_interrupt_that_meets_an_async_tool_is_the_programs(
     server: ScriptedServer, asks: str
 ) -> None:
     """One that blocks the main thread; asyncio.run only asks the task to end at the first."""
-    calls = urlencode({"calls": json.dumps([{"name": "sleep", "arguments": {}}])})
-    child = subprocess.Popen(
-        [sys.executable, "-c", f"""
-import asyncio, time
-import openfm as fm
-
-class Sleep(fm.Tool):
-    name = description = "sleep"
-    arguments_schema = {{"type": "object", "properties": {{}}, "additionalProperties": False}}
-
-    async def call(self, args):
-        print("begun", flush=True)
-        time.sleep(60)
-
-model = fm.ChatCompletionsLanguageModel({server.base_url!r}, {f"scenario:tools?{calls}"!r})
+    child = begun_with_a_tool_that_sleeps(server, "async def", f"""
 session = fm.LanguageModelSession(model=model, tools=[Sleep()], tool_errors="output")
 try:
     {asks}
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-"""],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
-    )  # fmt: skip
-    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+""")  # fmt: skip
     for _ in range(100):
         child.send_signal(signal.SIGINT)
         try:
@@ -362,34 +375,14 @@ except KeyboardInterrupt:
 def test_nobody_waits_for_a_tool_that_blocks(server: ScriptedServer, asks: str) -> None:
     """An interrupt, or a time limit, ends the request and the program while a plain tool sleeps in
     its thread."""
-    calls = urlencode({"calls": json.dumps([{"name": "sleep", "arguments": {}}])})
-    child = subprocess.Popen(
-        [sys.executable, "-c", f"""
-import asyncio, time
-import openfm as fm
-
-class Sleep(fm.Tool):
-    name = description = "sleep"
-    arguments_schema = {{"type": "object", "properties": {{}}, "additionalProperties": False}}
-
-    def call(self, args):
-        print("begun", flush=True)
-        time.sleep(60)
-
-model = fm.ChatCompletionsLanguageModel({server.base_url!r}, {f"scenario:tools?{calls}"!r})
+    child = begun_with_a_tool_that_sleeps(server, "def", f"""
 session = fm.LanguageModelSession(model=model, tools=[Sleep()])
 try:
     {asks}
 except (KeyboardInterrupt, asyncio.TimeoutError) as error:
     asked = session.transcript.to_json().count('"user"')
     print(type(error).__name__, session.is_responding, asked, flush=True)
-"""],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
-    )  # fmt: skip
-    assert child.stdout is not None and child.stdout.readline() == "begun\n"
+""")  # fmt: skip
     begun = time.monotonic()
     if "wait_for" not in asks:
         child.send_signal(signal.SIGINT)

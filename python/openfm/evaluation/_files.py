@@ -26,10 +26,9 @@ def is_replaceable(path: Path) -> bool:
 def check_writable(path: Path) -> None:
     """Raises OSError where ``writing`` could not begin. Changes nothing, and opens nothing: a pipe
     would wait for its reader."""
-    status = _status(path)
-    if status is not None and stat.S_ISDIR(status.st_mode):
+    replaces = is_replaceable(path)
+    if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    replaces = status is None or stat.S_ISREG(status.st_mode)
     needed = Path(os.path.realpath(path)).parent if replaces else path
     if not needed.exists():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(needed))

@@ -99,13 +99,17 @@ def _wanted(case: Mapping[str, Any], expected: str, field: str | None) -> Any:
     value = expected_of(case, expected)
     if field is None or not isinstance(value, Mapping):
         return value
-    found = member(value, field)
-    if found is None and field not in value and field.partition(".")[0] not in value:
+    if not _has_field(value, field):
         raise EvaluationError(
             f"what the case expects under {expected!r} has no field {field!r}; it has: "
             f"{', '.join(map(str, value)) or 'none'}. Where nothing is expected, say null"
         )
-    return found
+    return member(value, field)
+
+
+def _has_field(value: Mapping[str, Any], name: str) -> bool:
+    """Whether a field of that name, or the one that its path begins with, is there; null counts."""
+    return name in value or name.partition(".")[0] in value
 
 
 def normal(text: Any, ignore_case: bool) -> Any:
@@ -313,7 +317,7 @@ class fields_f1:
             return Score(0.0, "the answer has no fields", answer, wanted)
         names = self.fields if self.fields is not None else tuple(wanted)
         for name in names:
-            if not any(name.partition(".")[0] in side or name in side for side in (wanted, answer)):
+            if not (_has_field(wanted, name) or _has_field(answer, name)):
                 raise EvaluationError(
                     f"neither the answer nor what the case expects under {self.expected!r} has a "
                     f"field {name!r}; the latter has: {', '.join(map(str, wanted)) or 'none'}"
