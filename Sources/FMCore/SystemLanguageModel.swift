@@ -83,7 +83,6 @@ public final class SystemLanguageModel: LanguageModel {
     case unavailable(String)
   }
 
-  ///
   /// As far as files and settings tell: an engine that was found may prove unable to run when it is
   /// asked for the first time.
   package var backend: Backend { backend(.files) }

@@ -13,6 +13,7 @@ struct SchemaCompiler {
   private var depth = 0
 
   private static let maximumDepth = 128
+
   private init(root: JSONValue, name: String) {
     self.root = root
     self.name = name
